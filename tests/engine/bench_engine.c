@@ -1,8 +1,8 @@
 /*
  * How long steps of the engine take, for models of random weights: bench_engine [--layers N]
- * [--shape NAME] [--ranks N] [--fp8 1] [--lean 1]
+ * [--shape NAME] [--ranks N] [--fp8 1] [--lean 0] [--by N]
  *
- * Decode: steps of 1, 8 and 64 requests at 4,096 keys each, beside the time that the weights and
+ * Decode: steps of 1, 8 and 64 requests (each --by times as many) at 4,096 keys each, beside the time that the weights and
  * the cache take to be read once at the given bandwidth. Prefill: a prompt of 8,192 tokens. Steps
  * are enqueued one behind the other, and the host reads nothing between them, so the times are the
  * device's. A step of the loop is engine_step, with what the host does. With --ranks: bench_engine_ranks.c.
@@ -204,6 +204,32 @@ int time_prefill(struct model *m, int64_t count, double *out, struct problem *p)
     return 0;
 }
 
+/* Steps of engine_step, with what the host does between them, beside steps that are enqueued one behind the other.
+ * Requests have a token each, so attention is short. */
+static int time_loop(struct model *m, int64_t slots, int steps, struct problem *p)
+{
+    static const struct engine_events silent;
+    const int32_t prompt = 1;
+    const struct engine_request r = {.prompt = &prompt, .prompt_count = 1, .most = 3 * ROOM};
+    struct engine *e = NULL;
+    double best = 1e9, apart;
+    int failed =
+        time_decode(m, slots, 1, steps, &apart, p) || engine_open(m, slots, &silent, &e, p);
+    for (int64_t s = 0; !failed && s < slots; s++) failed = engine_submit(e, &r, p) < 0;
+    for (int64_t s = 0; !failed && s <= slots; s++) failed = engine_step(e, p) < 0;
+    for (int round = 0; !failed && round < 3; round++) {
+        const double start = seconds();
+        for (int i = 0; !failed && i < steps; i++) failed = engine_step(e, p) < 0;
+        if ((seconds() - start) / steps < best) best = (seconds() - start) / steps;
+    }
+    engine_close(e);
+    if (!failed)
+        printf("loop    %3lld requests: %8.3f ms a step, %.1f us of them between steps\n",
+               (long long)slots, 1e3 * best, 1e6 * (best - apart));
+    fflush(stdout);
+    return failed ? -1 : 0;
+}
+
 void fake_close(struct fake *f)
 {
     free(f->block);
@@ -212,13 +238,13 @@ void fake_close(struct fake *f)
 }
 
 static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prompt, int64_t chunk,
-               int steps, bool lean)
+               int steps, int64_t by, bool lean)
 {
     const struct model_options options = {.slots = slots,
                                           .chunk = chunk,
                                           .context = keys + ROOM > prompt ? keys + ROOM : prompt,
                                           .pages = (keys + ROOM) / 64 * slots + prompt / 64 + slots,
-                                          .lean = lean};
+                                          .no_lean = !lean};
     struct problem p = {"no memory"};
     struct gpu gpu;
     struct fake f;
@@ -231,8 +257,9 @@ static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prom
     }
     failed = model_open(&gpu, &f.c, &options, &m, &p);
     if (!failed) printf("opened in %.1f s, %.1f GB\n", seconds() - start, 1e-9 * (double)gpu.bytes);
-    for (int64_t s = 1; !failed && s <= slots; s *= 8)
-        failed = time_decode(m, s, keys, steps, &took, &p) || time_decode_parts(m, s, took, &p);
+    for (int64_t s = 1; !failed && s <= slots; s *= by)
+        failed = time_decode(m, s, keys, steps, &took, &p) || time_decode_parts(m, s, took, &p) ||
+                 time_loop(m, s, steps, &p);
     failed = failed || time_prefill(m, prompt, &took, &p) || time_parts(m, prompt, took, &p);
     if (failed) fail(&p);
     model_close(m);
@@ -245,8 +272,8 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
-            "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1] [--lean 1]\nN of --steps "
-            "is below %d.\n",
+            "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1] [--lean 0] [--by N]\n"
+            "N of --steps is below %d, of --by above 1.\n",
             ROOM);
     return 64;
 }
@@ -255,13 +282,14 @@ int main(int argc, char **argv)
 {
     const char *shape = "8b";
     int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20, ranks = 0,
-            fp8 = 0, lean = 0;
+            fp8 = 0, lean = 1, by = 8;
     const struct {
         const char *name;
         int64_t *value;
     } numbers[] = {{"--slots", &slots}, {"--keys", &keys},     {"--prompt", &prompt},
                    {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps},
-                   {"--ranks", &ranks}, {"--fp8", &fp8},       {"--lean", &lean}};
+                   {"--ranks", &ranks}, {"--fp8", &fp8},       {"--lean", &lean},
+                   {"--by", &by}};
     for (int i = 1; i < argc; i += 2) {
         const bool is_shape = !strcmp(argv[i], "--shape");
         size_t k = 0;
@@ -273,7 +301,7 @@ int main(int argc, char **argv)
             *numbers[k].value = strtoll(argv[i + 1], NULL, 10);
     }
     /* A slot ends ROOM positions behind `keys`, and idle slots would be timed. */
-    if (steps < 1 || steps >= ROOM) return usage();
+    if (steps < 1 || steps >= ROOM || by < 2) return usage();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct config c = shapes[i].config;
         if (strcmp(shapes[i].name, shape) != 0) continue;
@@ -286,7 +314,7 @@ int main(int argc, char **argv)
             const struct bench_ranks b = {c, (int)ranks, slots, keys, prompt, chunk, (int)steps};
             return bench_ranks(&b);
         }
-        return run(&c, slots, keys, prompt, chunk, (int)steps, lean != 0);
+        return run(&c, slots, keys, prompt, chunk, (int)steps, by, lean != 0);
     }
     return usage();
 }

@@ -1,7 +1,7 @@
 /*
  * A prompt's time, and a step's, beside the sum of its kernels, each timed alone. Of a prompt, which one chunk holds, each
  * kind of launch of the first layer is enqueued a few times behind itself; of a step, that of each layer behind that
- * of the one before, in a graph. Rope and attention are one kind.
+ * of the one before, in a graph. Rope and attention are one kind. The head's product and the draw come once a step.
  */
 #include "bench_engine.h"
 
@@ -11,14 +11,16 @@
 
 enum { REPEATS = 8 };
 
-/* X(name, times in a layer) */
-#define PARTS(X) X(norm, 2) X(qkv, 1) X(attention, 1) X(o, 1) X(inner, 1) X(down, 1)
+/* X(name, times in a layer); 0: once a step, behind the layers. */
+#define LAYER_PARTS(X) X(norm, 2) X(qkv, 1) X(attention, 1) X(o, 1) X(inner, 1) X(down, 1)
+#define PARTS(X)       LAYER_PARTS(X) X(head, 0) X(sample, 0)
 
 enum {
 #define PART(name, times) PART_##name,
     PARTS(PART)
 #undef PART
-        PART_COUNT
+        PART_COUNT,
+    LAYER_PART_COUNT = PART_head
 };
 
 static int norm(const struct model *m, int64_t rows, const struct layer_weights *w,
@@ -33,6 +35,18 @@ static int norm(const struct model *m, int64_t rows, const struct layer_weights 
                                      .eps = m->config.norm_eps};
     hewn_error err;
     return model_passed(engine_norm(&m->kernels, &args, m->gpu->stream, &err), &err, p);
+}
+
+static int sample(const struct model *m, const struct row_plans *plans, struct problem *p)
+{
+    const struct engine_sample args = {.logits = m->logits,
+                                       .slots = &m->slots,
+                                       .rows = plans->rows,
+                                       .vocab = m->config.vocab,
+                                       .row = m->logits_row,
+                                       .type = HEWN_F32};
+    hewn_error err;
+    return model_passed(engine_sample(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
 
 static int launch(const struct model *m, const struct rows *r, int part, int64_t layer,
@@ -51,7 +65,10 @@ static int launch(const struct model *m, const struct rows *r, int part, int64_t
     case PART_attention: return model_attend(m, r, w, p);
     case PART_o: return model_product(m, &plans->o, m->mixed, w->o, 0, m->stream, m->stream, p);
     case PART_inner: return model_product(m, &plans->inner, m->normed, w->inner, 0, 0, m->inner, p);
-    default: return model_product(m, &plans->down, m->inner, w->down, 0, m->stream, m->stream, p);
+    case PART_down:
+        return model_product(m, &plans->down, m->inner, w->down, 0, m->stream, m->stream, p);
+    case PART_head: return model_product(m, &plans->head, m->normed, m->head, 0, 0, m->logits, p);
+    default: return sample(m, plans, p);
     }
 }
 
@@ -120,7 +137,7 @@ int time_decode_parts(struct model *m, int64_t slots, double whole, struct probl
                      .positions = m->slots.positions,
                      .lengths = m->slots.lengths,
                      .table = m->table};
-    double sum = 0;
+    double layers = 0, once = 0;
     if (m->config.e4m3 || m->ranks || m->options.no_graphs) return 0;
     while (r.plans->rows < slots) r.plans++;
     printf("        alone, us:");
@@ -128,10 +145,12 @@ int time_decode_parts(struct model *m, int64_t slots, double whole, struct probl
         double took;
         if (time_layers(m, &r, i, &took, p)) return -1;
         printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < PART_COUNT ? "," : "");
-        sum += (i == PART_norm && r.plans->lean ? 1 : parts[i].times) * took;
+        layers += (i == PART_norm && r.plans->lean ? 1 : parts[i].times) * took;
+        if (!parts[i].times) once += took;
     }
-    sum *= (double)m->config.layers;
-    printf("; all layers' %.2f ms, %.2f of the step's time\n", 1e3 * sum, sum / whole);
+    layers *= (double)m->config.layers;
+    printf("; layers %.3f ms, %.2f of the step's time; all %.3f\n", 1e3 * layers, layers / whole,
+           1e3 * (layers + once));
     fflush(stdout);
     return 0;
 }
@@ -149,10 +168,10 @@ int time_parts(struct model *m, int64_t count, double whole, struct problem *p)
     if (m->config.e4m3 || m->ranks || count > m->options.chunk) return 0;
     while (r.plans->rows < count) r.plans++;
     printf("        alone, us:");
-    for (int i = 0; i < PART_COUNT; i++) {
+    for (int i = 0; i < LAYER_PART_COUNT; i++) {
         double took;
         if (time_part(m, &r, i, &took, p)) return -1;
-        printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < PART_COUNT ? "," : "");
+        printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < LAYER_PART_COUNT ? "," : "");
         sum += parts[i].times * took;
     }
     sum *= (double)m->config.layers;

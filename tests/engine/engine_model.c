@@ -86,7 +86,7 @@ static const struct beside besides[] = {
       .o_bias = true,
       .dtype = "BF16",
       .seed = 7},
-     {.slots = 3, .chunk = 24, .lean = true},
+     {.slots = 3, .chunk = 24},
      40,
      3,
      true},

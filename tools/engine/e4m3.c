@@ -48,20 +48,15 @@ int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_uploa
 enum { FEW = 1, FEW_UNIT = 64, FEW_WIDEST = 16384, TILE = 16 };
 
 /* Steps of few rows have a kernel of their own, except where a request has the same bits among many. */
-int e4m3_open(struct model *m, struct problem *p)
+void e4m3_open(struct model *m)
 {
     const struct config *c = &m->config;
     const int64_t q = c->heads * c->head_dim, qkv = q + 2 * c->kv_heads * c->head_dim;
     const int64_t k[] = {c->hidden, q, c->intermediate};
     bool fits = qkv % TILE == 0;
-    hewn_device_info info = {.struct_size = sizeof info};
-    hewn_error err;
     for (int i = 0; i < 3; i++) fits = fits && k[i] % FEW_UNIT == 0 && k[i] <= FEW_WIDEST;
-    if (model_passed(hewn_context_describe_device(m->gpu->context, &info, &err), &err, p))
-        return -1;
-    m->e4m3.ctas = 2 * info.sm_count; /* two an SM: one leaves it waiting */
+    m->e4m3.ctas = 2 * m->kernels.sms; /* two an SM: one leaves it waiting */
     m->e4m3.few = fits && !m->options.invariant ? FEW : 0;
-    return 0;
 }
 
 /* ---- plans -- */

@@ -89,9 +89,12 @@ static int find(struct engine_kernels *k, size_t which, hewn_error *err)
 
 int engine_kernels_open(struct engine_kernels *k, hewn_context *context, hewn_error *err)
 {
+    hewn_device_info info = {.struct_size = sizeof info};
     int status = hewn_family_preload(context, hewn_engine_family(), err);
+    if (!status) status = hewn_context_describe_device(context, &info, err);
     memset(k, 0, sizeof *k);
     k->context = context;
+    k->sms = info.sm_count;
     for (size_t i = 0; !status && i < ENGINE_KERNEL_COUNT; i++) status = find(k, i, err);
     return status;
 }

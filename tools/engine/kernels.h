@@ -49,6 +49,7 @@ enum {
 struct engine_kernels {
     hewn_context *context;
     hewn_function function[ENGINE_KERNEL_COUNT];
+    int64_t sms; /* of the device */
 };
 
 /* Loads all of them; no later call loads anything. They live until hewn_context_detach. */

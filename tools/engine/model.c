@@ -263,7 +263,7 @@ int model_multiply(const struct model *m, int64_t rows, const struct engine_mult
     struct engine_multiply args = *what;
     hewn_error err;
     args.rows = rows;
-    args.ctas = m->sms;
+    args.ctas = m->kernels.sms;
     args.eps = m->config.norm_eps;
     return model_passed(engine_multiply(&m->kernels, &args, m->gpu->stream, &err), &err, p);
 }
@@ -598,11 +598,7 @@ int model_read(struct model *m, struct model_state *out, struct problem *p)
     out->reasons = at;
     out->counts = at + n;
     out->sampled = at + 2 * n;
-    if (fetch(m, at, m->slots.reasons, n * sizeof *at, p) ||
-        fetch(m, at + n, m->slots.counts, n * sizeof *at, p) ||
-        fetch(m, at + 2 * n, m->slots.sampled, n * sizeof *at, p))
-        return -1;
-    return wait_for_all(m, p);
+    return fetch(m, at, m->slots.reasons, 3 * n * sizeof *at, p) || wait_for_all(m, p) ? -1 : 0;
 }
 
 int model_history(struct model *m, int64_t slot, int64_t from, int64_t count, int32_t *out,

@@ -21,7 +21,7 @@ struct model_options {
     int64_t pages;       /* of the cache; 0: a full context for every slot */
     bool invariant;      /* a request's bits do not depend on the others, nor on chunk */
     bool no_graphs;      /* launches kernels one by one, where it would replay a graph */
-    bool lean;           /* steps of up to 8 rows have engine_multiply around attention */
+    bool no_lean;        /* steps of few rows have hewn_gemm around attention, not engine_multiply */
     bool by_nccl;        /* ranks by tensor add up by NCCL alone, also where exchange.h can */
     struct ranks *ranks; /* joined, NULL: one GPU alone. The checkpoint is then the rank's part */
 };
@@ -128,7 +128,6 @@ struct model {
     uint64_t workspace_bytes, attention_workspace_bytes;
     hewn_deviceptr counters; /* of engine_attend */
     int64_t columns;         /* of its CTAs; 0: it is not used */
-    int64_t sms;
     struct e4m3_buffers e4m3;
     struct latent_buffers latent;
     struct expert_buffers experts;

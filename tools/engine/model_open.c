@@ -43,7 +43,8 @@ static int check_fp8(struct model *m, struct problem *p)
         return problem(p, "fp8: %s is %lld, no multiple of 16",
                        c->hidden % 16 ? "hidden_size" : "intermediate_size",
                        (long long)(c->hidden % 16 ? c->hidden : c->intermediate));
-    return e4m3_open(m, p);
+    e4m3_open(m);
+    return 0;
 }
 
 static int take_options(struct model *m, const struct model_options *given, struct problem *p)
@@ -351,20 +352,14 @@ static int plan_product(struct model *m, int64_t rows, int64_t n, int64_t k, uin
 
 /* Columns of engine_attend where the model's decode can use it, else 0. Its parts, hence a row's bits, depend on
  * the other rows, so it is not for invariant steps. */
-static int choose_columns(struct model *m, struct problem *p)
+static void choose_columns(struct model *m)
 {
     const struct config *c = &m->config;
-    hewn_device_info info = {.struct_size = sizeof info};
-    hewn_error err;
     if (m->options.invariant || c->kv_rank || c->window || m->options.page_size % 16 ||
         (c->head_dim != 64 && c->head_dim != 128) || c->heads > 8 * c->kv_heads ||
         m->options.context > INT64_C(1) << 24)
-        return 0;
-    if (hewn_context_describe_device(m->kernels.context, &info, &err))
-        return problem(p, "%s", err.message);
-    m->sms = info.sm_count;
-    m->columns = engine_attend_columns(m->sms, c->kv_heads);
-    return 0;
+        return;
+    m->columns = engine_attend_columns(m->kernels.sms, c->kv_heads);
 }
 
 /* Two columns a row at least: of fewer, rows of unequal lengths are shared out more evenly by hewn_attention. */
@@ -377,7 +372,7 @@ static bool attends(const struct model *m, int64_t rows, bool chunk)
 static bool is_lean(const struct model *m, int64_t rows, bool chunk)
 {
     const struct config *c = &m->config;
-    return m->options.lean && attends(m, rows, chunk) && rows <= LEAN_ROWS && !c->e4m3 &&
+    return !m->options.no_lean && attends(m, rows, chunk) && rows <= LEAN_ROWS && !c->e4m3 &&
            !m->ranks && !c->experts && c->hidden % 256 == 0 && c->hidden <= LEAN_HIDDEN &&
            c->intermediate % 256 == 0 && c->heads * c->head_dim % 256 == 0;
 }
@@ -484,6 +479,7 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
 static int plan_all(struct model *m, struct problem *p)
 {
     const int64_t slots = m->options.slots, chunk = chunk_rows(m);
+    choose_columns(m);
     for (int64_t rows = 1;; rows *= 2) {
         const int64_t now = rows < slots ? rows : slots;
         if (plan_rows(m, &m->decode[m->decode_count++], now, false, p)) return -1;
@@ -527,10 +523,15 @@ static int allocate_slots(struct model *m, struct problem *p)
     };
     s->slots = n;
     s->history_row = m->history_row;
+    /* What model_read copies lies together. */
+    const struct wanted read = {&s->reasons, 3 * n, sizeof(int32_t), "slots"};
+    if (allocate(m, &read, 1, p)) return -1;
+    s->counts = s->reasons + (uint64_t)n * sizeof(int32_t);
+    s->sampled = s->counts + (uint64_t)n * sizeof(int32_t);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const struct wanted one = {all[i].out, all[i].out == &s->history ? n * m->history_row : n,
                                    all[i].element, all[i].what};
-        if (allocate(m, &one, 1, p)) return -1;
+        if (!*one.out && allocate(m, &one, 1, p)) return -1;
     }
     if (gpu_check(m->gpu, m->gpu->fill(s->tokens, 0xFF, (size_t)n * sizeof(int32_t)), "slots", p) ||
         gpu_check(m->gpu, m->gpu->fill(s->positions, 0xFF, (size_t)n * sizeof(int32_t)), "slots",
@@ -697,7 +698,7 @@ int model_open(struct gpu *gpu, const struct checkpoint *checkpoint,
         return problem(p, "%s", err.message);
     }
     if (take_options(m, options, p) || upload_all(m, checkpoint, p) || upload_rotation(m, p) ||
-        choose_columns(m, p) || plan_all(m, p) || allocate_all(m, p) ||
+        plan_all(m, p) || allocate_all(m, p) ||
         (m->part && !m->options.by_nccl &&
          exchange_open(m->ranks, gpu, m->options.slots, m->config.hidden, p)) ||
         warm(m, p) || gpu_check(gpu, gpu->wait_all(), "the model's memory", p) ||

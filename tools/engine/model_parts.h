@@ -47,7 +47,7 @@ struct e4m3_upload { /* room for bf16 rows */
 /* A matrix, quantised on the device: e4m3 to `out`, a scale a row to `scales`. */
 int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_upload *u,
                 hewn_deviceptr out, hewn_deviceptr scales, struct problem *p);
-int e4m3_open(struct model *m, struct problem *p);
+void e4m3_open(struct model *m);
 int e4m3_plan(struct model *m, struct row_plans *r, struct problem *p);
 /* From the stream to the stream. */
 int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
