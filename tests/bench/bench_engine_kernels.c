@@ -352,7 +352,7 @@ int main(void)
     for (size_t which = 0; which < 4; which++)
         for (int i = 0; i < 2; i++) bench_project(&b, &products[which], rows[i]);
     for (size_t which = 0; which < sizeof drawings / sizeof *drawings; which++)
-        for (int i = 0; i < 3; i++) bench_sample(&b, which, rows[i]);
+        for (int64_t i = 1; i <= 64; i *= 2) bench_sample(&b, which, i);
     free(b.block);
     gpu_close(&b.g);
     return 0;

@@ -334,6 +334,7 @@ void test_sample(struct bench *b, int random)
          false},
         {"a cluster of 8", 2, 20011, HEWN_BF16, NORMAL, 0.7F, 0.8F, 40, 0, false},
         {"one token", 2, 1, HEWN_F32, NORMAL, 1, 0.5F, 0, 0, false},
+        {"rows in turns", 40, 8205, HEWN_F32, NORMAL, 0.8F, 0.9F, 0, 0, false},
     };
     if (test_case("sample: Philox4x32-10 by its authors' vectors"))
         CHECK(philox(0, 0, 0) == 0xE169C58D6627E8D5, "0, 0: %llx",

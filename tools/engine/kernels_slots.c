@@ -22,6 +22,8 @@ static int check_slots(const struct engine_slots *s, unsigned used, hewn_error *
 /* Bits of check_slots. */
 enum { SLOT_POSITIONS = 1 << 1, SLOT_SAMPLED = 1 << 3 };
 enum { LEAST_PART = 2048 }; /* logits of a CTA: fewer are not worth another one */
+/* Logits in whose time a CTA does what does not depend on its part, and reads what another CTA of the row has. */
+enum { SAMPLE_BASE = 28672, SAMPLE_PEER = 5120 };
 
 _Static_assert(sizeof(struct engine_sampling) == ENGINE_SETTINGS_BYTES, "the kernel reads it");
 
@@ -46,6 +48,24 @@ static int check_sample(const struct engine_sample *a, hewn_error *err)
     return status ? status : engine_check_addresses(addresses, 3, err);
 }
 
+/* CTAs of a row. A CTA takes an SM, so many rows that have many CTAs each go through the device in turns. Clusters
+ * cannot use all SMs. */
+static uint32_t sample_ctas(int64_t sms, int64_t rows, int64_t vocab)
+{
+    int64_t best = ENGINE_SAMPLE_MOST_CTAS, least = INT64_MAX;
+    for (int64_t ctas = 1; ctas <= ENGINE_SAMPLE_MOST_CTAS; ctas *= 2) {
+        const int64_t part = (vocab + ctas - 1) / ctas, usable = sms * 15 / 16 / ctas;
+        const int64_t at_once = usable > 1 ? usable : 1;
+        const int64_t cost =
+            (rows + at_once - 1) / at_once * (SAMPLE_BASE + part + ctas * SAMPLE_PEER);
+        if (ctas > 1 && vocab / ctas < LEAST_PART) break;
+        if (part > ENGINE_SAMPLE_PART || cost >= least) continue;
+        least = cost;
+        best = ctas;
+    }
+    return (uint32_t)best;
+}
+
 int engine_sample(const struct engine_kernels *k, const struct engine_sample *a, hewn_stream stream,
                   hewn_error *err)
 {
@@ -53,8 +73,7 @@ int engine_sample(const struct engine_kernels *k, const struct engine_sample *a,
     if (status || a->rows == 0) return status;
     const uint32_t element = a->type == HEWN_F32 ? 4 : 2, vocab = (uint32_t)a->vocab;
     const uint32_t units = (vocab * element + 15) / 16;
-    uint32_t ctas = 1;
-    while (ctas < ENGINE_SAMPLE_MOST_CTAS && vocab / (2 * ctas) >= LEAST_PART) ctas *= 2;
+    const uint32_t ctas = sample_ctas(k->sms, a->rows, a->vocab);
     struct engine_sample_scalars s = {
         .logits = a->logits,
         .slot_of = a->slot_of,
