@@ -75,6 +75,7 @@ try 'what is no PTX' 1 '(218)' "$work/broken.ptx"
 sed 's/iota 1 2.5/iota 1 STEP/; s/^\.version/#define FACTOR %a\n.version/; s/%w, %a, %v/%w, FACTOR, %v/' \
     "$work/axpy.ptx" | sed 's|^//@ run: expect.*|//@ run TWICE: expect y iota 1 5; params x, y, 5|' >"$work/cpp.ptx"
 try 'preprocessed, for a macro' 0 'right in 1 of 1' "$work/cpp.ptx" -DTWICE
+CC="env gcc -O2" try 'CC may be several words' 0 'right in 1 of 1' "$work/cpp.ptx" -DTWICE
 
 # What a launch executed: a branch that no lane takes, a guard that is never true.
 sed 's/^    st.global/    setp.eq.u32 %p, %i, 99;\n    @%p bra DONE;\n    @%p mov.f32 %w, %a;\n    st.global/; s/^    ret/DONE:\n    ret/

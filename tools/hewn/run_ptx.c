@@ -51,12 +51,19 @@ static char *slurp(int fd, size_t *size)
     return NULL;
 }
 
+enum { CC_WORDS = 16 };
+
+/* CC is a command with options, as make takes it: "ccache gcc". */
 static void exec_preprocessor(const struct run *r, const char *cc)
 {
     static const char *const fixed[] = {"-E", "-undef", "-nostdinc", "-x", "assembler-with-cpp"};
-    char *argv[RUN_DEFINES + 10], options[RUN_DEFINES][RUN_NAME + 4];
+    char *argv[RUN_DEFINES + CC_WORDS + 10], options[RUN_DEFINES][RUN_NAME + 4], *rest = NULL;
+    char *words = strdup(cc);
     int n = 0;
-    argv[n++] = (char *)(uintptr_t)cc;
+    for (char *word = words ? strtok_r(words, " ", &rest) : NULL; word && n < CC_WORDS;
+         word = strtok_r(NULL, " ", &rest))
+        argv[n++] = word;
+    if (!n) argv[n++] = (char *)(uintptr_t)cc;
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         argv[n++] = (char *)(uintptr_t)fixed[i];
     for (int i = 0; i < r->define_count; i++) {
@@ -65,7 +72,7 @@ static void exec_preprocessor(const struct run *r, const char *cc)
     }
     argv[n++] = (char *)(uintptr_t)r->path;
     argv[n] = NULL;
-    execvp(cc, argv);
+    execvp(argv[0], argv);
     cli_fail("%s: %s", cc, strerror(errno));
     _exit(127);
 }
