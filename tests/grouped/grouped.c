@@ -251,8 +251,9 @@ static void groups(struct device *dev)
 /* Sizes at the ends of tiles, blocks and chunks of 16 bytes. */
 static void sizes(struct device *dev)
 {
-    static const int list[][3] = {{1, 1, 1},     {1, 8, 16},     {16, 7, 128},  {17, 9, 129},
-                                  {64, 128, 64}, {65, 129, 256}, {128, 64, 31}, {129, 257, 500}};
+    static const int list[][3] = {{1, 1, 1},     {1, 8, 16},      {16, 7, 128},
+                                  {17, 9, 129},  {64, 128, 64},   {65, 129, 256},
+                                  {128, 64, 31}, {129, 257, 500}, {25, 24, 320}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         struct grouped_case c = usual;
         c.kind = i % 2 ? HEWN_GROUPED_PLANES : HEWN_GROUPED_OFFSETS;

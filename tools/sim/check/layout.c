@@ -603,6 +603,19 @@ static bool unread(const struct reads *r)
     return true;
 }
 
+/* The same box was loaded twice, and nobody has read the other one: kernels fill the half of a stage so that a narrow tile
+ * has no use for, and wait for as many bytes as ever. */
+static bool has_unread_twin(const struct boxes *boxes, const struct box *box)
+{
+    for (uint32_t i = 1; i <= boxes->count; i++) {
+        const struct box *other = boxes->at[i];
+        if (other != box && other->live && !other->use && other->cta == box->cta &&
+            box_same_tensor(other, box) && !memcmp(other->coord, box->coord, sizeof box->coord))
+            return true;
+    }
+    return false;
+}
+
 /* In k it lies between two boxes that products read, or beside one of which they added the same part again and
  * again; or in the rows beside one that an operand left by a jump. */
 static void judge_unread(const struct layout_case *c, const struct box *box)
@@ -630,7 +643,8 @@ static void judge_unread(const struct layout_case *c, const struct box *box)
     }
     if (again)
         layout_tell_again(c, again);
-    else if (below && above)
+    else if (below && above && !has_unread_twin(l->boxes, below) &&
+             !has_unread_twin(l->boxes, above))
         layout_tell_skip(c, box, below);
 }
 
