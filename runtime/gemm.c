@@ -287,12 +287,23 @@ static int check_aligned(const struct hewn_gemm_kernel *k, const struct gemm_ope
     return HEWN_OK;
 }
 
+static int target_can(const char *target, uint32_t can)
+{
+    size_t count;
+    const struct hewn_gemm_kernel *first = hewn_gemm_kernels_of(target, &count);
+    for (size_t i = 0; i < count; i++)
+        if (first[i].can & can) return 1;
+    return 0;
+}
+
 /* Some kernels do only part of the contract. */
 static int check_can(const struct hewn_gemm_kernel *k, const hewn_gemm_desc *d,
                      const struct gemm_operand *operands, hewn_error *err)
 {
     const char *lacking = NULL;
-    if (!(k->can & GEMM_CAN_LOOSE) && check_aligned(k, operands, err)) return HEWN_ERR_LIMIT;
+    const int never = d->in == HEWN_S8 && !target_can(k->target, GEMM_CAN_KINDS);
+    if (!never && !(k->can & GEMM_CAN_LOOSE) && check_aligned(k, operands, err))
+        return HEWN_ERR_LIMIT;
     if (!(k->can & GEMM_CAN_F32) && operands[GEMM_D].element == 4) lacking = "out: 32 bits";
     if (!(k->can & GEMM_CAN_FP8) && hewn_dtype_size(d->in) == 1) lacking = "in: 8-bit inputs";
     if (!(k->can & GEMM_CAN_MN) && d->major_a == HEWN_MAJOR_MN) lacking = "major_a: MN-major A";

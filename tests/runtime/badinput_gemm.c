@@ -440,6 +440,7 @@ static void gemm_blackwell(hewn_context *context)
     BAD_GEMM((d.variant = "loose", d.parts = 2), HEWN_ERR_ARGUMENT,
              "variant, parts: no kernel for sm_100f is called \"loose\" and takes 2 parts");
     BAD_GEMM(d.in = HEWN_S8, HEWN_ERR_LIMIT, "in: s8: kernel ");
+    BAD_GEMM((d.in = HEWN_S8, d.lda = 100), HEWN_ERR_LIMIT, "in: s8: kernel ");
 }
 
 void gemm(void)
