@@ -112,9 +112,13 @@ void hewn_error_set_no_module(const hewn_context *context, const hewn_family *fa
         if (n < 0 || (size_t)n >= sizeof targets - used) break;
         used += (size_t)n;
     }
+    if (name && !used) { /* types that no kernel has together */
+        hewn_error_set(err, HEWN_ERR_NO_MODULE,
+                       "%s/%s: the library has no such kernel for any target", family->name, name);
+        return;
+    }
     hewn_error_set(err, HEWN_ERR_NO_MODULE,
                    "%s%s%s: device %d (%s) has compute capability %d.%d; shipped for: %s",
                    family->name, name ? "/" : "", name ? name : "", context->info.ordinal,
-                   context->info.name, context->info.cc_major, context->info.cc_minor,
-                   used ? targets : "no target");
+                   context->info.name, context->info.cc_major, context->info.cc_minor, targets);
 }

@@ -72,6 +72,8 @@ static void gemm_problem(hewn_context *context)
     BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.in = HEWN_E4M3), HEWN_ERR_LIMIT,
              "in: 8-bit inputs: kernel glu");
     BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.n = 1 << 30), HEWN_ERR_LIMIT, "n: B has twice 1073741824");
+    BAD_GEMM((d.act = HEWN_ACT_SWIGLU, d.in = HEWN_BF16, d.out = HEWN_F16), HEWN_ERR_NO_MODULE,
+             "the library has no such kernel for any target");
     BAD_GEMM(d.with = 128, HEWN_ERR_ARGUMENT, "with: 0x80 has bits that no HEWN_GEMM_WITH_... has");
     BAD_GEMM(
         d.with = HEWN_GEMM_WITH_SCALE_ROWS, HEWN_ERR_LIMIT,
