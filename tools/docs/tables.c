@@ -343,10 +343,13 @@ static bool same_words(const struct words *a, const struct words *b)
 static struct kernels *row_of(struct kernels *rows, size_t *count, const char *target,
                               const char *name, const struct words *where)
 {
-    const char *kernel = !strncmp(name, "gemm_", 5)           ? "hewn_gemm"
-                         : !strncmp(name, "mla_", 4)          ? "hewn_mla"
-                         : !strncmp(name, "indexer_", 8)      ? "hewn_indexer"
-                         : !strncmp(name, "topk_", 5)         ? "hewn_topk"
+    const bool kinds = !strncmp(name, "gemm_s8_", 8) || !strncmp(name, "gemm_e4m3_", 10) ||
+                       (!strncmp(name, "gemm_", 5) && strstr(name, "_glu"));
+    const char *kernel = kinds                           ? "hewn_gemm`, s8, scales of rows, SwiGLU"
+                         : !strncmp(name, "gemm_", 5)    ? "hewn_gemm"
+                         : !strncmp(name, "mla_", 4)     ? "hewn_mla"
+                         : !strncmp(name, "indexer_", 8) ? "hewn_indexer"
+                         : !strncmp(name, "topk_", 5)    ? "hewn_topk"
                          : !strncmp(name, "grouped_sum_", 12) ? "hewn_grouped_sum"
                          : !strncmp(name, "grouped_", 8)      ? "hewn_grouped"
                          : !strncmp(name, "w4_", 3)           ? "hewn_w4"
