@@ -271,6 +271,35 @@ static void test_kernel_waits_for_stream(void)
     CHECK_INT(cu.cuMemFree_v2(out), 0);
 }
 
+/* Two warps that change a word for ever, on a stream beside which others might run. */
+static void test_livelock(void)
+{
+    static const char turns[] =
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry turn(.param .u64 p)\n{\n"
+        ".reg .pred q;\n.reg .b32 v;\n.reg .b64 at;\nld.param.u64 at, [p];\n"
+        "NEXT: atom.global.xor.b32 v, [at], 1;\nsetp.lt.u32 q, v, 2;\n@q bra NEXT;\nret;\n}\n";
+    hewn_cu_context context = NULL;
+    hewn_cu_stream own = NULL;
+    hewn_cu_module module;
+    hewn_cu_deviceptr word;
+    void *params[] = {&word};
+
+    if (!test_case("a livelock on a stream ends")) return;
+    if (!simulated) {
+        test_skip("hangs a real device");
+        return;
+    }
+    CHECK_INT(cu.cuCtxCreate_v2(&context, 0, 0), 0);
+    module = load(turns);
+    word = buffer(4);
+    CHECK_INT(cu.cuMemsetD32_v2(word, 0, 1), 0);
+    CHECK_INT(cu.cuStreamCreate(&own, 0), 0);
+    CHECK_INT(cu.cuLaunchKernel(function(module, "turn"), 1, 1, 1, 64, 1, 1, 0, own, params, NULL),
+              0);
+    CHECK_INT(cu.cuStreamSynchronize(own), 702);
+    (void)cu.cuCtxDestroy_v2(context);
+}
+
 static void test_attributes(void)
 {
     hewn_cu_stream other = NULL;
@@ -371,6 +400,7 @@ int main(int argc, char **argv)
     test_never();
     test_kernel_waits();
     test_kernel_waits_for_stream();
+    test_livelock();
     test_attributes();
     test_context_events();
     test_parts();

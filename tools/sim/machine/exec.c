@@ -29,7 +29,8 @@ enum {
     SPIN_REST = 16, /* … and then not for this fraction: a look hashes registers at every branch */
     LOOK_CYCLES = 1 << 14,
     ROUNDS = 1 << 16,
-    ROUND_SHARE = 8 /* a state came back within the last such fraction of the branches */
+    ROUND_SHARE = 8,       /* a state came back within the last such fraction of the branches */
+    OUTSIDE_BACK = 1 << 17 /* branches that others have time for to let a launch out of its loops */
 };
 
 /* ---- waking and hashing ---- */
@@ -229,11 +230,11 @@ static bool group_stays_in(const struct group *g)
     return true;
 }
 
-/* All that could run go round. What is outside of the launch may still let them out. */
-static bool all_stay_in(const struct group *g)
+/* All that could run go round. What is outside of the launch may still let them out, for a while. */
+static bool all_stay_in(const struct group *g, uint32_t back)
 {
     const struct launch *l = g->launch;
-    if (l->outside || l->stays_hung || l->steerer) return false;
+    if ((l->outside && back < OUTSIDE_BACK) || l->stays_hung || l->steerer) return false;
     if (!l->kernel->global_sync) return group_stays_in(g);
     for (uint32_t i = 0; i < l->group_count; i++)
         if (!group_stays_in(&l->groups[i])) return false;
@@ -244,7 +245,7 @@ static bool all_stay_in(const struct group *g)
 static bool came_round(struct warp *w, struct frag *f, uint32_t from)
 {
     f->round = f->back;
-    if (!all_stay_in(w->cta->group)) return false;
+    if (!all_stay_in(w->cta->group, f->back)) return false;
     (void)sim_fault(w, &w->cta->group->launch->kernel->insns[from], NO_LANE, 702, FIND_DEADLOCK,
                     CAUSE_CYCLE, "",
                     "the warp has gone round for %u backward branches and comes to the same "
