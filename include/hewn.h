@@ -1256,8 +1256,8 @@ int hewn_topk_plan_check_tables(const hewn_topk_plan *plan, const hewn_topk_tabl
  *   D[r][c] = sum over blocks b: scale_a[r][b] * scale_b[g][c / 128][b] * (A[r] . B[g][c] within b)
  *
  * The tensor cores sum the products of a block; sm_90a keeps 13 fraction bits of that sum. It is multiplied by the
- * product of its two scales and added in fp32. The result is rounded once, to nearest even. scale_a[r][b] is
- * element b * scale_a_k + r of its plane. scale_b of columns 128 j to 128 j + 127 and block b is element
+ * product of its two scales and added in fp32, in an order that depends only on the kernel and k. The result is rounded
+ * once, to nearest even. scale_a[r][b] is element b * scale_a_k + r of its plane. scale_b of columns 128 j to 128 j + 127 and block b is element
  * g * scale_b_plane + j * scale_b_n + b.
  *
  * With `scales` HEWN_GROUPED_COLUMNS, B has a scale for each column and block: scale_b[g][c][b] takes the place of
@@ -1394,8 +1394,8 @@ typedef struct hewn_grouped_plan_info {
     const char *module;  /* "grouped_e4m3_bf16_128x128" */
     const char *target;  /* "sm_90a" */
     const char *origin;  /* as hewn_module_origin */
-    const char *variant; /* "128x128". "128x128p": pairs of CTAs share loads. With 8-bit block scales and 256 rows,
-                            pairs of CTAs multiply together */
+    const char *variant; /* "128x128". "128x128p": pairs of CTAs share loads. "64x128s4": 4 CTAs share a tile's k; 2, 3, 4,
+                            5 or 8 may. With 8-bit block scales and 256 rows, pairs of CTAs multiply together */
     uint32_t grid[3], block[3], cluster[3];
     uint32_t dynamic_shared; /* bytes */
     uint32_t tile_m, tile_n, tile_k; /* the tile of D that a CTA computes, and elements of k in one stage */

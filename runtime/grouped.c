@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD = 4 };
+enum { WORD = 4, ROW_UNIT = 8 /* of boxes of A on sm_90a */ };
 
 _Static_assert(offsetof(struct grouped_scalars, k) + 4 + GROUPED_MAP_COUNT * MAP_BYTES ==
                        GROUPED_PARAM_BYTES &&
@@ -33,10 +33,14 @@ struct grouped_kernel {
     uint32_t tile_m, tile_n /* columns of D */, stages, raster_rows, threads, shared, d_rows;
     uint32_t ctas; /* that multiply a tile together */
     int scales;    /* as in struct grouped_problem */
+    int parts;     /* 1: CTAs of a cluster may share a tile's k-blocks */
+    int narrows;   /* 1: where it suffices, the last column of tiles is narrower */
 };
 
 static const struct grouped_kernel kernels[] = {
 #define GATHER4_SM90A                0
+#define PARTS_SM90A(v)               SM90A_GROUPED_PARTS(v)
+#define PARTS_SM100F(v)              0
 #define SM90A_GROUPED_THREADS_OF(v)  SM90A_GROUPED_THREADS
 #define SM100F_GROUPED_THREADS_OF(v) SM100F_GROUPED_THREADS(v)
 #define GATHER4_SM100F               1
@@ -53,7 +57,9 @@ static const struct grouped_kernel kernels[] = {
      P##_GROUPED_DYNAMIC_SHARED(v), \
      P##_GROUPED_D_ROWS,            \
      1,                             \
-     P##_GROUPED_SCALES(v)},
+     P##_GROUPED_SCALES(v),         \
+     PARTS_##P(v),                  \
+     0},
     SM90A_GROUPED_VARIANTS(X) SM100F_GROUPED_VARIANTS(X)
 #undef X
 #define X(P, target, v, i)            \
@@ -69,17 +75,33 @@ static const struct grouped_kernel kernels[] = {
      P##_SCALED_DYNAMIC_SHARED(v, i), \
      P##_SCALED_D_ROWS,               \
      P##_SCALED_PAIR_M(v),            \
-     SCALES_##i},
+     SCALES_##i,                      \
+     0,                               \
+     P##_SCALED_NARROWS(v, i)},
         SM100F_SCALED_PLANS(X)
 #undef X
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 2 };
 
-/* What stands behind a variant's name where a CTA is alone, and where two or four share loads. */
-static const char *pair_name(uint32_t pair)
+/* How a kernel's CTAs work together, and what stands behind its variant's name for that: alone; two or four share
+ * loads, as the parameter `pair` says; or so many CTAs share a tile's k-blocks. Of 6 or 7 parts the sums would not fit
+ * ptx/sm_90a/grouped_parts.inc's areas. */
+struct grouped_form {
+    char name[3];
+    uint8_t pair, parts;
+};
+static const struct grouped_form forms[] = {{"", 0, 1},   {"p", 1, 1},  {"q", 2, 1},  {"s2", 0, 2},
+                                            {"s3", 0, 3}, {"s4", 0, 4}, {"s5", 0, 5}, {"s8", 0, 8}};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+static int has_form(const struct grouped_kernel *k, const struct grouped_form *f)
 {
-    static const char names[][2] = {"", "p", "q"};
-    return names[pair];
+    return f->parts > 1 ? k->parts : f->pair <= k->shares;
+}
+
+static uint32_t ctas_of(const struct grouped_kernel *k, const struct grouped_form *f)
+{
+    return (k->ctas << f->pair) * f->parts;
 }
 
 static uint32_t ceil_div(uint64_t a, uint64_t b)
@@ -91,11 +113,16 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
  * SM cycles of a k-block in each kernel of sm_90a, alone and with shared loads, in long runs on an H200
  * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too.
  */
-static const uint16_t block_cycles[][PAIRS] = {{560, 560},   {905, 905}, {920, 920},  {1120, 1120},
-                                               {1280, 1280}, {560, 560}, {920, 920},  {410, 280},
-                                               {680, 586},   {580, 477}, {1130, 950}, {580, 477},
-                                               {1130, 950}};
+static const uint16_t block_cycles[][PAIRS] = {{350, 350},   {905, 905},  {920, 920},  {1120, 1120},
+                                               {1280, 1280}, {350, 350},  {920, 920},  {410, 280},
+                                               {680, 586},   {580, 477},  {1130, 950}, {580, 477},
+                                               {1130, 950},  {1630, 1630}};
 enum { TIMED = sizeof block_cycles / sizeof *block_cycles };
+
+static int is_90(const struct grouped_kernel *k)
+{
+    return k < kernels + TIMED;
+}
 
 /* Columns of tiles that a cluster computes side by side: two pairs'. */
 static uint32_t cluster_sides(const struct grouped_kernel *k, uint32_t pair)
@@ -103,14 +130,16 @@ static uint32_t cluster_sides(const struct grouped_kernel *k, uint32_t pair)
     return k->ctas << pair > 2 ? 2 : 1;
 }
 
-/* Rows of tiles of all groups, whose rows are spread about the mean, that `two` or one of them are computed together;
+/* Rows of tiles of all groups, whose rows are spread about the mean unless they are planes, that `two` or one of them are computed together;
  * of a row that is left over, tiles side by side, which are half as many. */
 static double tile_rows(const struct grouped_problem *p, uint32_t tile_m, uint32_t two)
 {
     static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3};
     double rows = 0;
     for (size_t i = 0; i < sizeof spread / sizeof *spread; i++) {
-        uint32_t n = ceil_div((uint64_t)(spread[i] * p->expected_m) + 1, tile_m);
+        uint32_t n = p->kind == HEWN_GROUPED_PLANES
+                         ? ceil_div(p->m, tile_m)
+                         : ceil_div((uint64_t)(spread[i] * p->expected_m) + 1, tile_m);
         rows += (n >> two) + (n & two) / 2.0;
     }
     return rows * p->groups / 5;
@@ -124,21 +153,37 @@ static double all_bytes(const struct grouped_problem *p, double row)
            (row * ((double)p->of[GROUPED_B].rows + m) + n * m * p->of[GROUPED_D].element);
 }
 
+/* Clusters that run at once: one lies within a GPC, and GPCs have different numbers of SMs. An H200 holds 66 of 2 CTAs,
+ * 39 of 3, 30 of 4, 15 of 8. */
+static uint32_t clusters_of(uint32_t sm_count, uint32_t cluster)
+{
+    uint32_t fit = (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
+    uint32_t less = cluster & (cluster - 1) ? 1 + (cluster > 4) : 0;
+    return fit > less ? fit - less : 1;
+}
+
 /* The third power of a run's time as a model of an H200, in SM cycles. Only the order of the candidates matters.
  * Computing, with what an SM fetches, and the memory's time both count: of either, the longer one most. */
-static double cost_90(const struct grouped_kernel *k, uint32_t pair,
+static double cost_90(const struct grouped_kernel *k, const struct grouped_form *f,
                       const struct grouped_problem *p, uint32_t sm_count)
 {
-    static const double per_tile = 340, lone = 180;
+    static const double per_tile = 340, tall = 2000, lone = 180, swap = 600, exchange = 1500;
     static const double l2_bytes = 47, memory_bytes = 2440; /* a cycle, of L2 an SM's */
+    const uint32_t pair = f->pair, parts = f->parts;
     double tiles = tile_rows(p, k->tile_m, 0) * ceil_div(p->columns, k->tile_n);
-    double waves = ceil_div((uint64_t)(tiles + 0.999), sm_count);
+    double waves =
+        ceil_div((uint64_t)(tiles + 0.999), parts > 1 ? clusters_of(sm_count, parts) : sm_count);
     double multiply = block_cycles[k - kernels][pair > 0];
     /* one consumer multiplies: nobody's products run beside its additions */
     if (k->tile_m == 128 && p->expected_m <= 64) multiply = multiply / 2 + lone;
-    double fetch = GROUPED_BLOCK * (k->tile_m + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
+    /* of 256 rows those of the last 64 are left out where a group has none there */
+    if (k->tile_m > 128 && p->expected_m > 128 && p->expected_m <= 192) multiply *= 0.9;
+    const uint32_t rows = p->expected_m < k->tile_m ? p->expected_m : k->tile_m;
+    double fetch = GROUPED_BLOCK * (rows + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
     if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
-    double busy = waves * (multiply * p->k_blocks + per_tile),
+    double busy = waves *
+                  (multiply * ceil_div(p->k_blocks, parts) + per_tile + (parts > 1 ? exchange : 0) +
+                   (k->tile_m > 128 ? tall : 0) + (k->parts && !UNSCALED(p->scales) ? swap : 0)),
            memory = all_bytes(p, p->k) / memory_bytes;
     return busy * busy * busy + memory * memory * memory;
 }
@@ -161,21 +206,31 @@ static double block_100(double rows, double columns, uint32_t ctas, uint32_t clu
     return fetch < 2 * columns ? 2 * columns : fetch;
 }
 
+/* Columns of tiles, or of two side by side: a narrow last one is a part of one. */
+static double tile_columns(const struct grouped_kernel *k, uint32_t columns, uint32_t sides)
+{
+    const uint32_t whole = columns / (k->tile_n * sides), rest = columns % (k->tile_n * sides);
+    const uint32_t width = ceil_div(rest, (uint64_t)SM100F_SCALED_NARROW_N * sides);
+    const double last = (double)width * SM100F_SCALED_NARROW_N / k->tile_n;
+    return whole + (!rest ? 0 : k->narrows && last < 1 ? last : 1);
+}
+
 /*
  * A run's time by the cycle model's rates of a B200, in SM cycles. Each wave of tiles takes as long as a tile, or as the
  * memory for the operands of all its tiles. The last wave may have few tiles, or halves of them.
  */
-static double cost_100(const struct grouped_kernel *k, uint32_t pair,
+static double cost_100(const struct grouped_kernel *k, const struct grouped_form *f,
                        const struct grouped_problem *p, uint32_t sm_count)
 {
     static const double memory_bytes = 4800;
+    const uint32_t pair = f->pair;
     const uint32_t sides = cluster_sides(k, pair), cluster = k->ctas << pair;
     const uint32_t columns = k->tile_n << (p->scales == GROUPED_UNSCALED_GLU); /* rows of B */
     uint32_t clusters = sm_count / cluster;
     if (sides > 1 && clusters > 1) clusters--; /* a GPC has any even number of SMs */
     if (!clusters) clusters = 1;
     double waves = tile_rows(p, k->tile_m, pair && k->ctas == 1) *
-                   ceil_div(p->columns, k->tile_n * sides) / clusters;
+                   tile_columns(k, p->columns, sides) / clusters;
     double rows =
         p->kind != HEWN_GROUPED_OFFSETS && p->expected_m < k->tile_m ? p->expected_m : k->tile_m;
     /* results that were added up in registers are stored while no more are added */
@@ -192,11 +247,11 @@ static double cost_100(const struct grouped_kernel *k, uint32_t pair,
     return time;
 }
 
-/* Whether `name` is the kernel's variant, sharing loads as `pair` says. */
-static int is_named(const char *name, const struct grouped_kernel *k, uint32_t pair)
+/* Whether `name` is the kernel's variant in that form. */
+static int is_named(const char *name, const struct grouped_kernel *k, const struct grouped_form *f)
 {
     size_t length = strlen(k->variant);
-    return strncmp(name, k->variant, length) == 0 && strcmp(name + length, pair_name(pair)) == 0;
+    return strncmp(name, k->variant, length) == 0 && strcmp(name + length, f->name) == 0;
 }
 
 /* The cheapest kernel, of this device's or of the others. */
@@ -205,20 +260,24 @@ static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, in
     const hewn_device_info *device = &plan->context->info;
     double least = 0;
     for (size_t i = 0; i < KERNELS; i++)
-        for (uint32_t pair = 0; pair <= (uint32_t)kernels[i].shares; pair++) {
+        for (const struct grouped_form *f = forms; f < forms + FORMS; f++) {
             const struct grouped_kernel *k = &kernels[i];
-            if (k->scales != plan->problem.scales) continue;
+            if (k->scales != plan->problem.scales || !has_form(k, f)) continue;
             if (hewn_target_runs_on(k->target, device->cc_major, device->cc_minor) != ours)
                 continue;
-            const uint32_t cluster = k->ctas << pair;
-            if (cluster > (clusters ? (uint32_t)device->sm_count : 1) && !name) continue;
-            if (name && !is_named(name, k, pair)) continue;
-            if (pair > 1 && plan->problem.a_rows) continue; /* the four share boxes of A */
-            double c = (i < TIMED ? cost_90 : cost_100)(k, pair, &plan->problem,
-                                                        (uint32_t)device->sm_count);
+            if (ctas_of(k, f) > (clusters ? (uint32_t)device->sm_count : 1) && !name) continue;
+            if (name && !is_named(name, k, f)) continue;
+            if (f->pair > 1 && plan->problem.a_rows) continue; /* the four share boxes of A */
+            if (f->parts > plan->problem.k_blocks && !name) continue;
+            if (!name && f->pair && is_90(k) && plan->problem.m <= k->tile_m &&
+                plan->problem.columns <= k->tile_n)
+                continue; /* one tile a group */
+            if (is_90(k) && k->tile_m > 128 && plan->problem.a_rows) continue; /* no such text */
+            double c =
+                (is_90(k) ? cost_90 : cost_100)(k, f, &plan->problem, (uint32_t)device->sm_count);
             if (plan->kernel && c >= least) continue;
             plan->kernel = k;
-            plan->scalars.pair = pair;
+            plan->form = f;
             least = c;
         }
 }
@@ -238,10 +297,14 @@ static int choose_kernel(hewn_grouped_plan *plan, const char *name, hewn_error *
     if (!plan->kernel)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "variant: there is no kernel \"%s\"%s", name,
                          plan->problem.a_rows ? " of rows by number" : "");
-    if ((plan->scalars.pair || plan->kernel->ctas > 1) && !clusters)
+    if (plan->form->parts > plan->problem.k_blocks)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "variant: \"%s\" has %u parts, and k %u blocks of %u", name,
+                         plan->form->parts, plan->problem.k_blocks, plan->problem.tile_k);
+    plan->scalars.pair = plan->form->pair;
+    if (ctas_of(plan->kernel, plan->form) > 1 && !clusters)
         return hewn_fail(err, HEWN_ERR_LIMIT, "variant: \"%s\" needs clusters", name);
-    snprintf(plan->variant, sizeof plan->variant, "%s%s", plan->kernel->variant,
-             pair_name(plan->scalars.pair));
+    snprintf(plan->variant, sizeof plan->variant, "%s%s", plan->kernel->variant, plan->form->name);
     return HEWN_OK;
 }
 
@@ -290,18 +353,15 @@ static int fill_scalars(hewn_grouped_plan *plan, hewn_error *err)
                      (unsigned long long)tiles_m, s->tiles_n, p->groups, INT32_MAX);
 }
 
-/* CTAs of a cluster: those that share loads, or multiply together. */
-static uint32_t cluster_of(const hewn_grouped_plan *plan)
-{
-    return plan->kernel->ctas << plan->scalars.pair;
-}
-
-/* Persistent: as many clusters as the device holds at once. How many tiles there are is known when it runs. */
+/* Persistent: as many clusters as the device holds at once. How many tiles there are is known when it runs; no more
+ * than if every group had all rows. */
 static void configure(hewn_grouped_plan *plan)
 {
     const struct hewn_driver_table *fn = &plan->context->driver->fn;
     const struct grouped_kernel *k = plan->kernel;
-    uint32_t cluster = cluster_of(plan);
+    const uint32_t cluster = ctas_of(k, plan->form);
+    const uint64_t tiles = (uint64_t)plan->problem.groups * plan->scalars.tiles_n *
+                           ceil_div(plan->problem.m, k->tile_m);
     uint32_t resident = (uint32_t)plan->context->info.sm_count / cluster;
     unsigned n = 0;
     int fit = 0;
@@ -327,6 +387,7 @@ static void configure(hewn_grouped_plan *plan)
     if (cluster > 1 && fn->occupancy_max_active_clusters &&
         !fn->occupancy_max_active_clusters(&fit, plan->loaded->function, &plan->config) && fit > 0)
         resident = (uint32_t)fit;
+    if (resident > tiles && !plan->form->pair && k->ctas == 1) resident = (uint32_t)tiles;
     plan->config.grid_x = cluster * resident;
 }
 
@@ -336,8 +397,8 @@ static size_t map_count(const hewn_grouped_plan *plan)
     const int scales = plan->problem.scales;
     return halves(plan->kernel, plan->scalars.pair) ? GROUPED_MAP_COUNT
            : UNSCALED(scales)                       ? GROUPED_S
-           : SCALED_TEXT(scales)                    ? SCALED_MAP_COUNT
-                                                    : GROUPED_MAP_COUNT;
+           : !SCALED_TEXT(scales)                   ? GROUPED_MAP_COUNT
+                                  : GROUPED_NARROW + (size_t)plan->kernel->narrows;
 }
 
 /* Of block scales: words of an atom, atoms along k, rows of atoms, planes; or words of rows, along k, planes. */
@@ -378,6 +439,8 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
     const uint32_t pair = plan->scalars.pair, half = pair || k->ctas > 1;
     const struct grouped_problem *p = &plan->problem;
     const uint32_t block = GROUPED_BLOCK / p->of[GROUPED_A].element;
+    uint32_t rows_a = k->tile_m / k->ctas >> pair;
+    if (is_90(k) && !pair && p->m < rows_a) rows_a = ceil_div(p->m, ROW_UNIT) * ROW_UNIT;
     static const uint8_t types[] = {
         [HEWN_E4M3] = HEWN_TENSORMAP_U8,   [HEWN_E5M2] = HEWN_TENSORMAP_U8,
         [HEWN_E2M1] = HEWN_TENSORMAP_U8,   [HEWN_F16] = HEWN_TENSORMAP_F16,
@@ -386,17 +449,20 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         int dtype, swizzle;
         uint32_t box[2];
     } how[] = {
-        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, k->tile_m / k->ctas >> pair}},
+        {types[p->in], HEWN_TENSORMAP_SWIZZLE_128B, {block, rows_a}},
         {types[p->in],
          HEWN_TENSORMAP_SWIZZLE_128B,
          {block, k->tile_n >> (half && k->scales != GROUPED_UNSCALED_GLU)}},
         {types[p->out],
          HEWN_TENSORMAP_SWIZZLE_128B,
          {GEMM_D_ROW_BYTES / p->of[GROUPED_D].element, k->d_rows}},
-        {HEWN_TENSORMAP_F32, HEWN_TENSORMAP_SWIZZLE_NONE, {k->tile_m + 4, 1}},
+        {HEWN_TENSORMAP_F32,
+         HEWN_TENSORMAP_SWIZZLE_NONE,
+         {(k->tile_m > 128 ? 128 : k->tile_m) + 4, 1}},
     };
     const size_t count = map_count(plan);
     for (size_t i = 0; i < count; i++) {
+        if (i == GROUPED_NARROW) continue; /* below */
         if (i >= GROUPED_S && SCALED_TEXT(p->scales)) {
             plan->maps[i].desc = atoms_map(plan, i);
             continue;
@@ -423,9 +489,11 @@ static int prepare_maps(hewn_grouped_plan *plan, hewn_error *err)
         plan->maps[i].desc.dtype = HEWN_TENSORMAP_16U4_ALIGN16B;
         plan->maps[i].desc.dim[0] *= 2;
     }
-    struct hewn_map *again = &plan->maps[halves(k, pair) ? GROUPED_S : GROUPED_NARROW];
-    again->desc = plan->maps[GROUPED_B].desc;
-    again->desc.box[1] = halves(k, pair) ? again->desc.box[1] / 2 : SM100F_SCALED_NARROW_LOAD;
+    if (halves(k, pair) || k->narrows) {
+        hewn_tensormap_desc *again = &plan->maps[halves(k, pair) ? GROUPED_S : GROUPED_NARROW].desc;
+        *again = plan->maps[GROUPED_B].desc;
+        again->box[1] = halves(k, pair) ? again->box[1] / 2 : SM100F_SCALED_NARROW_LOAD;
+    }
     return hewn_plan_prepare_maps(plan->context, plan->maps, hewn_grouped_names, count, err);
 }
 
@@ -471,7 +539,7 @@ int hewn_grouped_plan_describe(const hewn_grouped_plan *plan, hewn_grouped_plan_
         .variant = plan->variant,
         .grid = {c->grid_x, c->grid_y, c->grid_z},
         .block = {c->block_x, c->block_y, c->block_z},
-        .cluster = {cluster_of(plan), 1, 1},
+        .cluster = {ctas_of(plan->kernel, plan->form), 1, 1},
         .dynamic_shared = c->shared_bytes,
         .tile_m = plan->kernel->tile_m / plan->kernel->ctas,
         .tile_n = plan->kernel->tile_n,

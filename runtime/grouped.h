@@ -82,6 +82,7 @@ struct hewn_grouped_plan {
     const hewn_context *context;
     const struct hewn_loaded *loaded;
     const struct grouped_kernel *kernel;
+    const struct grouped_form *form; /* how its CTAs work together */
     struct grouped_problem problem;
     struct hewn_map maps[GROUPED_MAPPED];
     struct grouped_scalars scalars; /* without addresses */

@@ -95,7 +95,6 @@
     X(u64, bias, "the same: address of an f32 for each row of B of each group, or 0: 0")   \
     X(u64, factor, "the same: address of an f32 for each group, or 0: 1")
 
-#define SCALED_SCALAR_COUNT (SCALED_SCALARS(SCALAR_ONE))
 #define SCALED_PARAM_BYTES  (SCALED_MAP_COUNT * MAP_BYTES SCALED_SCALARS(SCALAR_BYTES))
 
 #endif

@@ -3,14 +3,15 @@
  * included by grouped.ptx, by the runtime and by tools/mod. Bytes unless a name says otherwise.
  *
  *   variant | a CTA's tile | a consumer warpgroup's share | for
- *   64x128  |  64 x 128    | 64 x  64, side by side       | few rows a group, few tiles
+ *   64x128  |  64 x 128    | 64 x 128 of half the k       | few rows a group, few tiles
  *   64x256  |  64 x 256    | 64 x 128, side by side       | few rows a group
  *   128x128 | 128 x 128    | 64 x 128, one below another  | between
  *   128x160 | 128 x 160    | 64 x 160                     | between
  *   128x192 | 128 x 192    | 64 x 192                     | many rows a group
+ *   256x128 | 256 x 128    | 128 x 128, 64 rows at a time | very many rows a group
  *   64x128c, 128x128c: as those without the c; each column of B has scales of its own
  *   128x128g, 128x256g: likewise, SwiGLU: half as many columns of D
- *   64x128h ..: inputs of 16 bits, without scales; 128x256h, a share of 64 x 256, for many rows a group
+ *   64x128h ..: inputs of 16 bits, without scales; 64x128h: 64 x 64, side by side; 128x256h, a share of 64 x 256, for many rows a group
  */
 #ifndef HEWN_SM90A_GROUPED_PLAN_H
 #define HEWN_SM90A_GROUPED_PLAN_H
@@ -28,7 +29,7 @@
 #define SM90A_GROUPED_GATHER_PRODUCER_REGS 56
 #define SM90A_GROUPED_GATHER_CONSUMER_REGS 224
 
-/* Output boxes: each consumer warp stores its own 16 rows, 128 bytes wide. */
+/* Output boxes: each consumer warp stores 16 rows at a time, 128 bytes wide. */
 #define SM90A_GROUPED_D_ROWS  16
 #define SM90A_GROUPED_D_BYTES (SM90A_GROUPED_D_ROWS * GEMM_D_ROW_BYTES)
 
@@ -64,23 +65,25 @@
     X(SM90A, sm_90a, 128x128h)    \
     X(SM90A, sm_90a, 128x256h)    \
     X(SM90A, sm_90a, 128x128g)    \
-    X(SM90A, sm_90a, 128x256g)
+    X(SM90A, sm_90a, 128x256g)    \
+    X(SM90A, sm_90a, 256x128)
 
 /* clang-format off */
-/*                             TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS  SCALES */
-#define SM90A_GROUPED_64x128     64, 128,         2,      7,          16,       0
-#define SM90A_GROUPED_64x256     64, 256,         2,      4,          16,       0
-#define SM90A_GROUPED_128x128   128, 128,         2,      5,          16,       0
-#define SM90A_GROUPED_128x160   128, 160,         2,      5,          16,       0
-#define SM90A_GROUPED_128x192   128, 192,         3,      4,          16,       0
-#define SM90A_GROUPED_64x128c    64, 128,         2,      7,          16,       1
-#define SM90A_GROUPED_128x128c  128, 128,         2,      5,          16,       1
-#define SM90A_GROUPED_64x128h    64, 128,         2,      8,          16,       2
-#define SM90A_GROUPED_64x256h    64, 256,         2,      4,          16,       2
-#define SM90A_GROUPED_128x128h  128, 128,         2,      6,          16,       2
-#define SM90A_GROUPED_128x256h  128, 256,         2,      4,          16,       2
-#define SM90A_GROUPED_128x128g  128, 128,         2,      6,          16,       3
-#define SM90A_GROUPED_128x256g  128, 256,         2,      4,          16,       3
+/*                             TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS  SCALES  PARTS */
+#define SM90A_GROUPED_64x128     64, 128,         2,      6,          16,       0,      1
+#define SM90A_GROUPED_64x256     64, 256,         2,      4,          16,       0,      0
+#define SM90A_GROUPED_128x128   128, 128,         2,      5,          16,       0,      0
+#define SM90A_GROUPED_128x160   128, 160,         2,      5,          16,       0,      0
+#define SM90A_GROUPED_128x192   128, 192,         3,      4,          16,       0,      0
+#define SM90A_GROUPED_64x128c    64, 128,         2,      6,          16,       1,      1
+#define SM90A_GROUPED_128x128c  128, 128,         2,      5,          16,       1,      0
+#define SM90A_GROUPED_64x128h    64, 128,         2,      8,          16,       2,      1
+#define SM90A_GROUPED_64x256h    64, 256,         2,      4,          16,       2,      0
+#define SM90A_GROUPED_128x128h  128, 128,         2,      6,          16,       2,      0
+#define SM90A_GROUPED_128x256h  128, 256,         2,      4,          16,       2,      0
+#define SM90A_GROUPED_128x128g  128, 128,         2,      6,          16,       3,      0
+#define SM90A_GROUPED_128x256g  128, 256,         2,      4,          16,       3,      0
+#define SM90A_GROUPED_256x128   256, 128,         1,      4,           8,       0,      0
 
 #define SM90A_GROUPED_TILE_M(v)      SM90A_GROUPED_FIELD(TILE_M, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_TILE_N(v)      SM90A_GROUPED_FIELD(TILE_N, SM90A_GROUPED_##v)
@@ -90,6 +93,9 @@
 /* Scales of B: 0: one for 128 columns; 1: one for each; 2: neither A nor B, whose elements have 16 bits, have any;
  * 3: likewise, SwiGLU. */
 #define SM90A_GROUPED_SCALES(v)      SM90A_GROUPED_FIELD(SCALES, SM90A_GROUPED_##v)
+/* 1: CTAs of a cluster may share a tile's k-blocks. BY_K: so do the consumers, with scales. */
+#define SM90A_GROUPED_PARTS(v)       SM90A_GROUPED_FIELD(PARTS, SM90A_GROUPED_##v)
+#define SM90A_GROUPED_BY_K(v)        (SM90A_GROUPED_PARTS(v) && !SM90A_GROUPED_PLAIN(v))
 #define SM90A_GROUPED_COLUMNS(v)     (SM90A_GROUPED_SCALES(v) == GROUPED_COLUMN_SCALES)
 #define SM90A_GROUPED_PLAIN(v)       (SM90A_GROUPED_SCALES(v) >= GROUPED_UNSCALED)
 #define SM90A_GROUPED_GLU(v)         (SM90A_GROUPED_SCALES(v) == GROUPED_UNSCALED_GLU)
@@ -97,24 +103,31 @@
 #define SM90A_GROUPED_TILE_D(v)      (SM90A_GROUPED_TILE_N(v) >> SM90A_GROUPED_GLU(v))
 
 #define SM90A_GROUPED_FIELD(name, ...) SM90A_GROUPED_FIELD_##name(__VA_ARGS__)
-#define SM90A_GROUPED_FIELD_TILE_M(m, n, d, s, r, c)      m
-#define SM90A_GROUPED_FIELD_TILE_N(m, n, d, s, r, c)      n
-#define SM90A_GROUPED_FIELD_D_BUFFERS(m, n, d, s, r, c)   d
-#define SM90A_GROUPED_FIELD_STAGES(m, n, d, s, r, c)      s
-#define SM90A_GROUPED_FIELD_RASTER_ROWS(m, n, d, s, r, c) r
-#define SM90A_GROUPED_FIELD_SCALES(m, n, d, s, r, c)      c
+#define SM90A_GROUPED_FIELD_TILE_M(m, n, d, s, r, c, p)         m
+#define SM90A_GROUPED_FIELD_TILE_N(m, n, d, s, r, c, p)         n
+#define SM90A_GROUPED_FIELD_D_BUFFERS(m, n, d, s, r, c, p)      d
+#define SM90A_GROUPED_FIELD_STAGES(m, n, d, s, r, c, p)         s
+#define SM90A_GROUPED_FIELD_RASTER_ROWS(m, n, d, s, r, c, p)    r
+#define SM90A_GROUPED_FIELD_PARTS(m, n, d, s, r, c, p)          p
+#define SM90A_GROUPED_FIELD_SCALES(m, n, d, s, r, c, p)         c
 /* clang-format on */
 
-/* A consumer warpgroup's rows and columns: the two share the tile's rows or its columns. */
-#define SM90A_GROUPED_GROUP_M(v) 64
-#define SM90A_GROUPED_GROUP_N(v) (SM90A_GROUPED_TILE_M(v) * SM90A_GROUPED_TILE_N(v) / 128)
+/* A consumer warpgroup's rows and columns: the two share the tile's rows, its columns or, BY_K, its k-blocks. */
+#define SM90A_GROUPED_GROUP_M(v) (SM90A_GROUPED_TILE_M(v) == 256 ? 128 : 64)
+#define SM90A_GROUPED_GROUP_N(v)                                                     \
+    (SM90A_GROUPED_TILE_M(v) > 64 || SM90A_GROUPED_BY_K(v) ? SM90A_GROUPED_TILE_N(v) \
+                                                           : SM90A_GROUPED_TILE_N(v) / 2)
 
-/* A stage: k-blocks of A and B, A's scales. */
+/* A stage: k-blocks of A and B, A's scales. These come in boxes of at most 128 rows of the tile, S_BOX bytes apart. */
 #define SM90A_GROUPED_A_BYTES(v) (SM90A_GROUPED_TILE_M(v) * GEMM_ROW_BYTES)
 #define SM90A_GROUPED_B_BYTES(v) (SM90A_GROUPED_TILE_N(v) * GEMM_ROW_BYTES)
-#define SM90A_GROUPED_S_ROWS(v)  (SM90A_GROUPED_TILE_M(v) + 4)
-#define SM90A_GROUPED_S_BYTES(v) (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_S_ROWS(v) * 4)
-#define SM90A_GROUPED_S_PITCH(v) ((SM90A_GROUPED_S_BYTES(v) + 127) / 128 * 128)
+#define SM90A_GROUPED_S_BOXES(v) ((SM90A_GROUPED_TILE_M(v) + 127) / 128)
+#define SM90A_GROUPED_S_ROWS(v)  (SM90A_GROUPED_TILE_M(v) / SM90A_GROUPED_S_BOXES(v) + 4)
+#define SM90A_GROUPED_S_BOX(v)   ((SM90A_GROUPED_S_ROWS(v) * 4 + 127) / 128 * 128)
+#define SM90A_GROUPED_S_BYTES(v) \
+    (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_S_BOXES(v) * SM90A_GROUPED_S_ROWS(v) * 4)
+#define SM90A_GROUPED_S_PITCH(v) \
+    (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_S_BOXES(v) * SM90A_GROUPED_S_BOX(v))
 #define SM90A_GROUPED_STAGE_BYTES(v) \
     (SM90A_GROUPED_A_BYTES(v) + SM90A_GROUPED_B_BYTES(v) + SM90A_GROUPED_S_BYTES(v))
 
@@ -124,7 +137,8 @@
 #define SM90A_GROUPED_FULL_ARRIVALS(v) (1 + SM90A_GROUPED_COPY_LANES(v))
 
 /* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, staged boxes of output, A's scales,
- * places, the scales of B's columns. */
+ * places, the scales of B's columns, sums that other parts of K send. BY_K these have an area of their own; else they lie
+ * where boxes would, because parts store nothing by TMA. */
 #define SM90A_GROUPED_RING_A 0
 #define SM90A_GROUPED_RING_B(v) \
     (SM90A_GROUPED_RING_A + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_A_BYTES(v))
@@ -137,8 +151,14 @@
     (SM90A_GROUPED_RING_S(v) + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_S_PITCH(v))
 #define SM90A_GROUPED_RING_C(v) \
     (SM90A_GROUPED_PLACE(v) + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_PLACE_BYTES)
-#define SM90A_GROUPED_DYNAMIC_SHARED(v) \
+#define SM90A_GROUPED_RING_END(v) \
     (SM90A_GROUPED_RING_C(v) + SM90A_GROUPED_STAGES(v) * SM90A_GROUPED_C_BYTES(v))
+#define SM90A_GROUPED_PART_BYTES 4096 /* a consumer warp's area */
+#define SM90A_GROUPED_PART(v) \
+    (SM90A_GROUPED_BY_K(v) ? SM90A_GROUPED_RING_END(v) : SM90A_GROUPED_STAGE_D(v))
+#define SM90A_GROUPED_DYNAMIC_SHARED(v) \
+    (SM90A_GROUPED_RING_END(v) +        \
+     (SM90A_GROUPED_BY_K(v) ? SM90A_GROUPED_CONSUMER_WARPS * SM90A_GROUPED_PART_BYTES : 0))
 
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 
@@ -161,7 +181,11 @@
     X(stage_d, SM90A_GROUPED_STAGE_D(v), SM90A_GROUPED_D_BYTES,                           \
       SM90A_GROUPED_CONSUMER_WARPS *SM90A_GROUPED_D_BUFFERS(v))                           \
     X(place, SM90A_GROUPED_PLACE(v), SM90A_GROUPED_PLACE_BYTES, SM90A_GROUPED_STAGES(v))  \
-    SM90A_GROUPED_IF(SM90A_GROUPED_SCALES(v), SHARED)(X, v)
+    SM90A_GROUPED_IF(SM90A_GROUPED_SCALES(v), SHARED)                                     \
+    (X, v) SM90A_GROUPED_IF(SM90A_GROUPED_PARTS(v), SHARED_PARTS)(X, v)
+#define SM90A_GROUPED_SHARED_PARTS_IF_0(X, v)
+#define SM90A_GROUPED_SHARED_PARTS_IF_1(X, v) \
+    X(part_area, SM90A_GROUPED_PART(v), SM90A_GROUPED_PART_BYTES, SM90A_GROUPED_CONSUMER_WARPS)
 #define SM90A_GROUPED_SHARED_IF_0(X, v) \
     X(scales_a, SM90A_GROUPED_RING_S(v), SM90A_GROUPED_S_PITCH(v), SM90A_GROUPED_STAGES(v))
 #define SM90A_GROUPED_SHARED_IF_2(X, v)
@@ -177,12 +201,20 @@
 #define SM90A_GROUPED_HANDOFFS(X, v)                                                       \
     X(full_bar, SM90A_GROUPED_FULL_ARRIVALS(v), 0, SM90A_GROUPED_STAGE_BYTES(v), producer, \
       consumer_0 + consumer_1)                                                             \
-    X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)
+    X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)    \
+    SM90A_GROUPED_IF(SM90A_GROUPED_PARTS(v), HANDOFFS_PARTS)(X)
 
 #define SM90A_GROUPED_HANDOFFS_rows(X, v)                                                     \
     X(full_bar, 1 + 32 * SM90A_GROUPED_PRODUCER_WARPS, 0, SM90A_GROUPED_B_BYTES(v), producer, \
       consumer_0 + consumer_1)                                                                \
-    X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)
+    X(empty_bar, SM90A_GROUPED_EMPTY_ARRIVALS, 0, 0, consumer_0 + consumer_1, producer)       \
+    SM90A_GROUPED_IF(SM90A_GROUPED_PARTS(v), HANDOFFS_PARTS)(X)
+
+/* part_full: bytes of a chunk of 8 columns, of which there are 4 to 8; part_ready: arrivals of one other part */
+#define SM90A_GROUPED_HANDOFFS_PARTS_IF_0(X)
+#define SM90A_GROUPED_HANDOFFS_PARTS_IF_1(X)                                    \
+    X(part_full, 1, 512, 512, consumer_0 + consumer_1, consumer_0 + consumer_1) \
+    X(part_ready, 1, 0, 0, consumer_0 + consumer_1, consumer_0 + consumer_1)
 
 /* X(storage, writers, readers) */
 #define SM90A_GROUPED_FLOWS(X, v)                            \

@@ -1,10 +1,11 @@
 /*
  * Grouped products on a GPU, e4m3 with block scales beside a peer's, or bf16.
  *
- *   bench_grouped [--all] [--bf16] [--peer LIBRARY] [--first I] [--rows N] [--step N]
+ *   bench_grouped [--all] [--among LIST] [--bf16] [--peer LIBRARY] [--first I] [--rows N] [--step N]
  *
  * --bf16: bf16 without scales; the numbers of rows of the groups are printed, so that tests/bench/grouped_torch.py
- * can time PyTorch on the same. --all times every variant and prints its microseconds; without it, the chosen one. --first, --rows: from row
+ * can time PyTorch on the same. --all times every variant and prints its microseconds; without it, the chosen one;
+ * --among: of these those that LIST, "64x128,64x128s4", has. --first, --rows: from row
  * I on, up to row N; --step: every Nth of them. --peer: a library with
  *
  *   int grouped_peer(int counts, int groups, int m, int expected, int n, int k, const unsigned long long at[6],
@@ -291,8 +292,9 @@ static double distance(const float *x, const float *y, size_t count)
 }
 
 static const char *const variants[] = {
-    "64x128",   "64x128p", "64x256",   "64x256p", "128x128",
-    "128x128p", "128x160", "128x160p", "128x192", "128x192p",
+    "64x128",   "64x128p",  "64x256",   "64x256p",  "128x128",  "128x128p",
+    "128x160",  "128x160p", "128x192",  "128x192p", "256x128",  "256x128p",
+    "64x128s2", "64x128s3", "64x128s4", "64x128s5", "64x128s8",
 };
 
 static const char *const variants_16[] = {"64x128h",  "64x128hp",  "64x256h",  "64x256hp",
@@ -308,7 +310,23 @@ struct sums {
     int rows;
 };
 
-static void bench_row(struct gpu *g, const struct row *r, int in, peer_run *peer, int all,
+/* Whether a list of names, with commas between them, has this one. */
+static int is_among(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ','), at += at != NULL)
+        if (!strncmp(at, name, length) && (!at[length] || at[length] == ',')) return 1;
+    return 0;
+}
+
+/* Whether a variant can compute a row: it has a k-block for each part. */
+static int has_parts(const char *variant, const struct row *r)
+{
+    const char *parts = strchr(variant, 's');
+    return !parts || up((uint64_t)r->k, 128) / 128 >= (uint64_t)(parts[1] - '0');
+}
+
+static void bench_row(struct gpu *g, const struct row *r, int in, peer_run *peer, const char *among,
                       struct sums *s)
 {
     const char *const *list = in == HEWN_E4M3 ? variants : variants_16;
@@ -323,11 +341,13 @@ static void bench_row(struct gpu *g, const struct row *r, int in, peer_run *peer
     snprintf(best_name, sizeof best_name, "%s", chosen);
     if (peer && (theirs = time_peer(g, &w, peer, what)) > 0) y = sample(g, &w, &peers);
     double far = y ? distance(x, y, count) : 0;
-    for (size_t i = 0; all && i < listed; i++) {
+    for (size_t i = 0; among && i < listed; i++) {
+        if ((*among && !is_among(among, list[i])) || !has_parts(list[i], r)) continue;
         double t = time_ours(g, &w, list[i], other);
-        printf("%s%s %.1f%s", i ? ", " : "", list[i], t * 1e6, i + 1 < listed ? "" : "\n");
+        printf("%s %.1f, ", list[i], t * 1e6);
         if (t < best) best = t, snprintf(best_name, sizeof best_name, "%s", list[i]);
     }
+    if (among) printf("\n");
     double again = time_ours(g, &w, NULL, other);
     if (again < ours) ours = again;
     if (peer && theirs > 0 && (again = time_peer(g, &w, peer, what)) < theirs) theirs = again;
@@ -361,10 +381,13 @@ int main(int argc, char **argv)
     static const char *const names[KINDS] = {"groups", "plain products"};
     struct sums s[KINDS] = {{0}};
     peer_run *peer = NULL;
-    int all = 0, in = HEWN_E4M3, step = 1, first = 0, most = (int)(sizeof rows / sizeof *rows);
+    const char *among = NULL; /* "": all */
+    int in = HEWN_E4M3, step = 1, first = 0, most = (int)(sizeof rows / sizeof *rows);
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--all")) {
-            all = 1;
+            among = "";
+        } else if (!strcmp(argv[i], "--among") && i + 1 < argc) {
+            among = argv[++i];
         } else if (!strcmp(argv[i], "--bf16")) {
             in = HEWN_BF16;
         } else if (!strcmp(argv[i], "--first") && i + 1 < argc && atoi(argv[i + 1]) >= 0) {
@@ -379,7 +402,8 @@ int main(int argc, char **argv)
             if (!symbol) gpu_die(argv[i], dlerror());
             memcpy(&peer, &symbol, sizeof peer);
         } else {
-            gpu_die(argv[i], "not an option: [--all] [--bf16] [--peer LIBRARY] [--first I] [--rows "
+            gpu_die(argv[i], "not an option: [--all] [--among LIST] [--bf16] [--peer LIBRARY] "
+                             "[--first I] [--rows "
                              "N] [--step N]");
         }
     }
@@ -391,7 +415,7 @@ int main(int argc, char **argv)
     for (int i = first; i < most && i < (int)(sizeof rows / sizeof *rows); i += step)
         if (in == HEWN_E4M3 ||
             rows[i].kind != HEWN_GROUPED_PLANES) /* hewn_gemm has those of 16 bits */
-            bench_row(&g, &rows[i], in, in == HEWN_E4M3 ? peer : NULL, all, s);
+            bench_row(&g, &rows[i], in, in == HEWN_E4M3 ? peer : NULL, among, s);
     for (int i = 0; i < KINDS; i++)
         if (s[i].rows)
             printf("%s, %d rows: geometric mean %.3f, of the best variants %.3f; least %.3f\n",

@@ -97,7 +97,7 @@ most() {
     attention-*) echo 1600000 ;;
     gemm-sm_100f) echo 2000000 ;;
     gemm-*) echo 3800000 ;;
-    grouped-*) echo 1400000 ;;
+    grouped-*) echo 1500000 ;;
     *) echo 1000000 ;;
     esac
 }

@@ -68,6 +68,11 @@ static void shapes(hewn_context *context)
     BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is none of bf16, f32");
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is none of bf16, f32");
     BAD(d.variant = "64x64", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64\"");
+    BAD(d.variant = "64x128s6", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x128s6\"");
+    BAD((d.k = 272, d.variant = "64x128s4"), HEWN_ERR_ARGUMENT,
+        "variant: \"64x128s4\" has 4 parts, and k 3 blocks of 128");
+    BAD((d.a_rows = 5, d.variant = "256x128"), HEWN_ERR_ARGUMENT,
+        "variant: there is no kernel \"256x128\" of rows by number");
     BAD((d.groups = 1 << 20, d.m = 1 << 20, d.n = 1 << 14), HEWN_ERR_LIMIT, "m, n, groups: ");
 }
 
@@ -308,7 +313,7 @@ static void index_of(hewn_context *context)
 static void choices(hewn_context *context)
 {
     static const int list[][4] = {
-        {20, 64, 0, HEWN_E4M3}, {8000, 128, 0, HEWN_E4M3}, {20, 128, 1, HEWN_E4M3},
+        {20, 64, 0, HEWN_E4M3}, {8000, 256, 0, HEWN_E4M3}, {20, 128, 1, HEWN_E4M3},
         {20, 64, 0, HEWN_BF16}, {8000, 128, 0, HEWN_BF16},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
