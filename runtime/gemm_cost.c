@@ -57,7 +57,7 @@ static const double written = 0.9464,
 static const double start = 3781, start_cluster = 39.25, spread_cluster = 34.96;
 /* Of the start: what the launch before hides while no two of their CTAs share a TPC; what spread tiles of 64 rows take
  * longer. Between two tiles of 256 rows; bytes of memory, a cycle, that come to a CTA. */
-static const double apart_early = 522.1, short_late = 151.6, tall_between = 431.2,
+static const double apart_early = 522.1, short_late = 151.6, tall_between = 3000,
                     cta_bytes = 57.39;
 static const double late_between = 1907, fill = 265.4, exposed = 1.366;
 static const double read_again = 1.018;
@@ -97,7 +97,7 @@ static const double narrow = 8192; /* results of a tile whose parts add up in me
 static const double loose_row = 35.6; /* a row through registers */
 static const double odd_fetch = 2.65; /* a row of 144 bytes, of two or three lines, against one */
 static const double shared_bytes = 97.76; /* a cycle, of shared memory */
-static const double odd_tile = 2804,
+static const double odd_tile = 2804, odd_narrow = 900,
                     odd_cta =
                         19.54; /* beside its k-blocks, and for each CTA that works beside it */
 
@@ -407,7 +407,9 @@ static double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, const str
     if (k->tile_m == 256 && !k->fitted) between += tall_between;
     if (k->odd || k->can & GEMM_CAN_LOOSE) {
         run = blocks * larger(multiply, rows);
-        if (k->odd) run += odd_tile + odd_cta * (c->waves > 1 ? c->clusters : rest);
+        if (k->odd)
+            run += (area > narrow ? odd_tile : odd_narrow) +
+                   odd_cta * (c->waves > 1 ? c->clusters : rest);
         run += (c->waves - 1) * (run + between);
     } else {
         run = blocks * block_of(multiply, rows, c, rest);

@@ -162,16 +162,17 @@ static void odd_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
  *   chain = waves * (tile + units of a thread * unit + steps of k of a warp * step)
  *           unit: four results that it adds up and stores; step: a wait for memory
  *   loads = CTAs of an SM * their teams * blocks of a part * block        32 elements of k of its rows
- *   cost  = start + sqrt(chain^2 + loads^2) + merge of the parts
+ *   cost  = (start + sqrt(chain^2 + loads^2) + merge of the parts) * slow    beside other kernels
  * Fitted to 2,684 timings of H200s: sm_90a/LEDGER.md, "Small products of any rows".
  */
 struct small_speed {
     uint32_t side;
-    double tile, unit, step, block;
+    double tile, unit, step, block, slow;
 };
 static const double small_start = 345.1, small_merge = 250.4, small_merge_part = 38.2;
-static const struct small_speed small_16 = {SM90A_ODDSMALL_LEAST_SIDE, 2867, 555.1, 1002, 72.2},
-                                small_32 = {SM90A_ODDSMALL_SIDE, 3053, 1285, 1515, 127.9};
+static const struct small_speed small_16 =
+                                    {SM90A_ODDSMALL_LEAST_SIDE, 2867, 555.1, 1002, 72.2, 1.16},
+                                small_32 = {SM90A_ODDSMALL_SIDE, 3053, 1285, 1515, 127.9, 1.14};
 
 static double small_cost(const struct hewn_gemm_extent *p, const struct small_speed *v,
                          uint32_t parts, uint32_t teams, uint32_t sm_count)
@@ -186,9 +187,10 @@ static double small_cost(const struct hewn_gemm_extent *p, const struct small_sp
     if (!clusters) clusters = 1;
     double chain =
         (double)ceil_div(ctas, 2 * clusters) * (v->tile + units * v->unit + steps * v->step);
-    return small_start +
-           both(chain, (double)(ceil_div(ctas, clusters) * teams * blocks) * v->block) +
-           (parts > 1 ? small_merge + small_merge_part * parts : 0);
+    double cost = small_start +
+                  both(chain, (double)(ceil_div(ctas, clusters) * teams * blocks) * v->block) +
+                  (parts > 1 ? small_merge + small_merge_part * parts : 0);
+    return cost * v->slow;
 }
 
 /* As many teams as take least on an H200, whatever the device, because the order of the sums depends on them. */
