@@ -57,8 +57,7 @@ static const double written = 0.9464,
 static const double start = 3781, start_cluster = 39.25, spread_cluster = 34.96;
 /* Of the start: what the launch before hides while no two of their CTAs share a TPC; what spread tiles of 64 rows take
  * longer. Between two tiles of 256 rows; bytes of memory, a cycle, that come to a CTA. */
-static const double apart_early = 522.1, short_late = 151.6, tall_between = 3000,
-                    cta_bytes = 57.39;
+static const double apart_early = 522.1, short_late = 151.6, tall_between = 3000, cta_bytes = 57.39;
 static const double late_between = 1907, fill = 265.4, exposed = 1.366;
 static const double read_again = 1.018;
 static const double late_box = 193.3,
@@ -96,10 +95,9 @@ static const double part_drag = 0.04395, pair_drag = 0.02916, wave_drag = 0.0217
 static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
 static const double loose_row = 35.6; /* a row through registers */
 static const double odd_fetch = 2.65; /* a row of 144 bytes, of two or three lines, against one */
-static const double shared_bytes = 97.76; /* a cycle, of shared memory */
-static const double odd_tile = 2804, odd_narrow = 900,
-                    odd_cta =
-                        19.54; /* beside its k-blocks, and for each CTA that works beside it */
+static const double shared_bytes = 97.76;              /* a cycle, of shared memory */
+static const double odd_tile = 2804, odd_narrow = 900; /* beside its k-blocks; of 64 columns */
+static const double odd_cta = 19.54;                   /* for each CTA that works beside it */
 
 /* The time of a row that begins so, against one that begins on a line. */
 static double stretch(uint32_t begins_askew)
