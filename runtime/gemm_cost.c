@@ -533,7 +533,7 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struc
     const double most = enough < DBL_MAX ? enough / margin : enough;
     if (!k->fitted) return cost_of(k, parts, v, w, enough);
     double c = fit(k, parts, v, most, &fitted);
-    return c < most ? c * margin : enough;
+    return c < most ? c * margin : DBL_MAX;
 }
 
 /* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
@@ -641,7 +641,9 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 int hewn_gemm_cuts(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t slices)
 {
-    return ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
+    /* With parts beyond a portable cluster, some slices of `oddfew` came out wrong on an H200 (ptx/sm_90a/LEDGER.md). */
+    return parts <= HEWN_GEMM_CLUSTER &&
+           ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
 }
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)

@@ -301,6 +301,21 @@ static void check_invariant(struct device *dev)
     dev->mem_free(args.a), dev->mem_free(args.b), dev->mem_free(args.d);
 }
 
+/* Slices that cost what the whole product costs, to the last bit, are not taken. */
+static void check_whole(struct device *dev)
+{
+    const hewn_gemm_desc descs[] = {product(125, 680, 1152), product(3, 2264, 3752)};
+    char name[32];
+    if (dev->info.cc_major != 9 || dev->info.sm_count != 132) return;
+    for (size_t i = 0; i < sizeof descs / sizeof descs[0]; i++) {
+        if (!test_case("m=%lld n=%lld k=%lld whole", (long long)descs[i].m, (long long)descs[i].n,
+                       (long long)descs[i].k))
+            continue;
+        planned(dev, &descs[i], name);
+        CHECK(!strchr(name, '*'), "the choice is %s", name);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct device dev;
@@ -315,6 +330,7 @@ int main(int argc, char **argv)
     check_lines(&dev);
     check_tunes(&dev);
     check_invariant(&dev);
+    check_whole(&dev);
     device_close(&dev);
     return test_end();
 }
