@@ -357,6 +357,43 @@ static void attack_remembered(const struct remembered *m)
     attack(k, m->number);
 }
 
+/* Lanes of one warp, judged; each as a warp of its own, explored. */
+static void attack_lanes(uint64_t seed, uint64_t number)
+{
+    static struct random_kernel together, apart;
+    struct rng r = {.state = seed * 0x9E3779B97F4A7C15ULL + number};
+    struct exploration x = {0};
+    struct run as_lanes = {.grid = 1, .seed = number % SEEDS};
+    struct run as_warps = {.grid = 1, .seed = number % SEEDS, .exploration = &x};
+    bool proved, error;
+    random_lanes(&together, &apart, &r);
+    as_lanes.block = 32 * together.warps;
+    as_warps.block = 32 * apart.warps;
+    if (run(&as_lanes, together.text) < 0 || run(&as_warps, apart.text) < 0) {
+        CHECK(false, "the kernel is not valid:\n%s\n%s", together.text, apart.text);
+        return;
+    }
+    proved = says(&as_lanes, "\"basis\":\"proved\"");
+    error = says(&as_lanes, "\"verdict\":\"error\"");
+    CHECK(!x.broken, "the explorer gave up");
+    CHECK(x.end == EXPLORE_FINE || !proved || error,
+          "proved for lanes, but an order of theirs %s:\n  %s\n  %s\n%s\nand as warps:\n%s",
+          ends[x.end], x.schedule, x.finding.message, together.text, apart.text);
+    count(&x, proved, error);
+    if (test_verbose()) tell(&x, &together, &as_lanes);
+}
+
+static void tell_counts(const char *what)
+{
+    printf("explore: %u %s, %llu orders: %u have a bad order, %u have none, %u were not explored "
+           "whole\nexplore: proved clean: %u, %u of those without a bad order; errors: %u, %u of "
+           "those without a bad order; proved clean with a bad order: %u\n",
+           counts.kernels, what, (unsigned long long)counts.orders, counts.bad, counts.fine,
+           counts.partly, counts.proved, counts.proved_fine, counts.errors, counts.error_fine,
+           counts.unsound);
+    memset(&counts, 0, sizeof counts);
+}
+
 static void attack_all(uint64_t kernels)
 {
     for (uint64_t i = 0; i < kernels; i++)
@@ -364,12 +401,10 @@ static void attack_all(uint64_t kernels)
     if (!test_filtered() && test_case("the share of what could be proved"))
         CHECK(counts.proved_fine * 10 >= counts.fine * 6, "%u of %u kernels without a bad order",
               counts.proved_fine, counts.fine);
-    printf(
-        "explore: %u kernels, %llu orders: %u have a bad order, %u have none, %u were not explored "
-        "whole\nexplore: proved clean: %u, %u of those without a bad order; errors: %u, %u of "
-        "those without a bad order; proved clean with a bad order: %u\n",
-        counts.kernels, (unsigned long long)counts.orders, counts.bad, counts.fine, counts.partly,
-        counts.proved, counts.proved_fine, counts.errors, counts.error_fine, counts.unsound);
+    tell_counts("kernels");
+    for (uint64_t i = 0; i < kernels / 2; i++)
+        if (test_case("random lanes %llu", (unsigned long long)i)) attack_lanes(test_seed(), i);
+    tell_counts("kernels of lanes");
 }
 
 /* --random N: taken out of the arguments. */

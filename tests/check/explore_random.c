@@ -5,6 +5,8 @@
 #include <string.h>
 
 enum { WORDS = 4, GLOBALS = 4, BARS = 3, NAMED = 3, PLAN = RANDOM_EVENTS, CTAS = 2 };
+/* Of random_lanes: the first actors are lanes of one warp; a barrier that one of them makes. */
+enum { LANES = 3, LATE_BAR = BARS };
 
 /* a, b, c: operands, as said. */
 #define EVENTS(X)                                                                       \
@@ -45,6 +47,8 @@ enum { WORDS = 4, GLOBALS = 4, BARS = 3, NAMED = 3, PLAN = RANDOM_EVENTS, CTAS =
     X(REMOTE_ARRIVE, "arrives at mbarrier a of the other CTA")                          \
     X(REMOTE_STORE, "writes word a of the other CTA")                                   \
     X(REMOTE_LOAD, "reads word a of the other CTA")                                     \
+    X(INIT, "makes mbarrier a")                                                         \
+    X(MEET, "the lanes of the warp")                                                    \
     X(EXIT, "ends")
 
 enum kind {
@@ -366,6 +370,12 @@ static void write_mbarrier(struct text *t, const struct act *a, uint32_t value)
     case DO_CP_ARRIVE:
         say(t, "@l0 cp.async.mbarrier.arrive.noinc.shared.b64 [bars+%u];\n", bar);
         break;
+    case DO_INIT:
+        say(t,
+            "@l0 mbarrier.init.shared.b64 [bars+%u], 1;\n@l0 "
+            "fence.mbarrier_init.release.cluster;\n",
+            bar);
+        break;
     case DO_REMOTE_ARRIVE:
         say(t,
             "mov.u32 at, bars+%u;\nmapa.shared::cluster.u32 at, at, peer;\n"
@@ -416,6 +426,7 @@ static void write_barrier(struct text *t, const struct act *a)
         break;
     case DO_CLUSTER_ARRIVE: say(t, "barrier.cluster.arrive.aligned;\n"); break;
     case DO_CLUSTER_WAIT: say(t, "barrier.cluster.wait.aligned;\n"); break;
+    case DO_MEET: say(t, "bar.sync 1, %u;\n", 32 * LANES); break;
     case DO_EXIT: say(t, "bra.uni done;\n"); break;
     default: break;
     }
@@ -456,6 +467,19 @@ static void write_head(struct text *t, const struct plan *p)
                     : "bar.sync 0;\n");
 }
 
+static void write_act(struct text *t, const struct act *a, uint32_t value)
+{
+    write_memory(t, a, value);
+    write_mbarrier(t, a, value);
+    write_copy(t, a);
+    write_barrier(t, a);
+}
+
+static uint32_t value_of(uint32_t w, uint32_t i)
+{
+    return 2 * (w * PLAN + i) + 100;
+}
+
 static void write_kernel(struct random_kernel *k, const struct plan *p)
 {
     struct text t = {.at = k->text, .end = k->text + sizeof k->text};
@@ -463,12 +487,7 @@ static void write_kernel(struct random_kernel *k, const struct plan *p)
     for (uint32_t w = 0; w < total(p); w++) {
         say(&t, "setp.ne.u32 q, who, %u;\n@q bra next%u;\n", w, w);
         for (uint32_t i = 0; i < p->count[w]; i++) {
-            const struct act *a = &p->act[w][i];
-            const uint32_t value = 2 * (w * PLAN + i) + 100;
-            write_memory(&t, a, value);
-            write_mbarrier(&t, a, value);
-            write_copy(&t, a);
-            write_barrier(&t, a);
+            write_act(&t, &p->act[w][i], value_of(w, i));
         }
         say(&t, "bra.uni done;\nnext%u:\n", w);
     }
@@ -503,4 +522,159 @@ void random_kernel(struct random_kernel *k, struct rng *r)
     k->warps = p.warps;
     k->ctas = p.ctas;
     write_kernel(k, &p);
+}
+
+/* ---- lanes ---- */
+
+static void say_meet(struct plan *p, bool all)
+{
+    const uint32_t actors = all ? total(p) : LANES;
+    for (uint32_t w = 0; w < actors; w++)
+        if (!fits(p, w, 1)) return;
+    for (uint32_t w = 0; w < actors; w++) put(p, w, all ? DO_SYNC : DO_MEET, 0, 0, 0);
+}
+
+/* A word or a tile goes from actor to actor, mostly with a meeting between. */
+static void say_give(struct plan *p)
+{
+    static const uint8_t kinds[][2] = {
+        {DO_STORE, DO_LOAD},           {DO_LOAD, DO_STORE},
+        {DO_STORE, DO_STORE},          {DO_STORE_GLOBAL, DO_LOAD_GLOBAL},
+        {DO_STORE_TILE, DO_LOAD_TILE}, {DO_LOAD_TILE, DO_CP_ASYNC},
+        {DO_STORE_TILE, DO_CP_ASYNC}};
+    const uint32_t n = draw(p, sizeof kinds / sizeof kinds[0]), word = draw(p, 2);
+    uint32_t from, to;
+    if (!pair(p, &from, &to, 2)) return;
+    put(p, from, kinds[n][0], word, 0, 0);
+    if (draw(p, 8)) say_meet(p, from >= LANES || to >= LANES);
+    put(p, to, kinds[n][1], word, word, 0);
+    if (kinds[n][1] == DO_CP_ASYNC) put(p, to, DO_CP_COMMIT, 0, 0, 0);
+}
+
+/* Lane and lane hand a copy on: who waits for it, tells the others or does not. */
+static void say_heard(struct plan *p)
+{
+    const uint32_t before = p->count[0];
+    uint32_t from = draw(p, LANES), to = draw(p, LANES), tile = draw(p, 2);
+    if (!fits(p, from, 5) || !fits(p, to, 3)) return;
+    if (draw(p, 2)) {
+        say_copy(p);
+        if (p->count[0] == before) return;
+    } else {
+        put(p, from, DO_CP_ASYNC, draw(p, 2), tile, 0);
+        put(p, from, DO_CP_COMMIT, 0, 0, 0);
+        if (!draw(p, 4)) say_meet(p, false);
+        put(p, from, DO_CP_WAIT, 0, 0, 0);
+    }
+    if (draw(p, 4)) say_meet(p, false);
+    put(p, to, draw(p, 3) ? DO_LOAD_TILE : DO_STORE_TILE, tile, 0, 0);
+}
+
+static void say_init(struct plan *p)
+{
+    const uint32_t maker = draw(p, LANES), user = draw(p, LANES), waits = draw(p, total(p));
+    if (p->used[0][LATE_BAR - 1] || !fits(p, maker, 3) || !fits(p, user, 3)) return;
+    if (!fits(p, waits, 3)) return;
+    p->used[0][LATE_BAR - 1] = true; /* the last of the usual ones stays unused then */
+    put(p, maker, DO_INIT, LATE_BAR, 0, 0);
+    if (draw(p, 3)) say_meet(p, draw(p, 2));
+    put(p, user, DO_ARRIVE, LATE_BAR, 0, 0);
+    put(p, waits, DO_WAIT, LATE_BAR, 0, 0);
+}
+
+static void damage_lanes(struct plan *p)
+{
+    const uint32_t w = draw(p, total(p)), n = p->count[w];
+    struct act *a;
+    if (!n) return;
+    a = &p->act[w][draw(p, n)];
+    if (a->kind == DO_MEET || a->kind == DO_SYNC) return;
+    switch (draw(p, 3)) {
+    case 0: a->kind = DO_NOTHING; break;
+    case 1:
+        if (a->kind == DO_WAIT) a->b ^= 1;
+        break;
+    default: a->a = draw(p, 2); break;
+    }
+}
+
+/* What one lane of several does: the text for a warp, with the lane's guard. */
+static void write_lane(struct text *t, const struct act *a, uint32_t w, uint32_t value)
+{
+    char part[1024], *at = part;
+    struct text alone = {.at = part, .end = part + sizeof part};
+    *part = '\0';
+    if (a->kind == DO_WAIT) {
+        say(t,
+            "setp.ne.u32 q, lane, %u;\nwait%u:\n@a%u mbarrier.try_wait.parity.shared.b64 q, "
+            "[bars+%u], %u;\n@!q bra wait%u;\n",
+            w, value, w, 8 * a->a, a->b, value);
+        return;
+    }
+    write_act(&alone, a, value);
+    for (char *guard; (guard = strstr(at, "@l0")); at = guard + 3)
+        say(t, "%.*s@a%u", (int)(guard - at), at, w);
+    say(t, "%s", at);
+}
+
+/* The lanes go from meeting to meeting; between two, they take turns. */
+static void write_lanes(struct random_kernel *k, const struct plan *p)
+{
+    struct text t = {.at = k->text, .end = k->text + sizeof k->text};
+    uint32_t next[LANES] = {0};
+    bool more = true;
+    write_head(&t, p);
+    say(&t, ".reg .pred a0, a1, a2;\nsetp.eq.u32 a0, lane, 0;\nsetp.eq.u32 a1, lane, 1;\n"
+            "setp.eq.u32 a2, lane, 2;\nsetp.ne.u32 q, warp, 0;\n@q bra other;\n"
+            "mul.wide.u32 mine, lane, 4;\nadd.u64 mine, mine, out;\n");
+    while (more) {
+        const struct act *meeting = NULL;
+        more = false;
+        for (uint32_t w = 0; w < LANES; w++) {
+            const struct act *a = &p->act[w][next[w]];
+            if (next[w] == p->count[w]) continue;
+            if (a->kind == DO_MEET || a->kind == DO_SYNC) {
+                meeting = a;
+                continue;
+            }
+            write_lane(&t, a, w, value_of(w, next[w]++));
+            more = true;
+        }
+        if (more || !meeting) continue;
+        for (uint32_t w = 0; w < LANES; w++) next[w]++;
+        say(&t, meeting->kind == DO_SYNC ? "bar.sync 0;\n" : "bar.warp.sync 0xffffffff;\n");
+        more = true;
+    }
+    say(&t, "setp.lt.u32 l0, lane, %u;\nbra.uni done;\nother:\nadd.u64 mine, out, %u;\n", LANES,
+        4 * LANES);
+    for (uint32_t i = 0; i < p->count[LANES]; i++)
+        write_act(&t, &p->act[LANES][i], value_of(LANES, i));
+    say(&t, "done:\n@l0 st.global.u32 [mine], sum;\nret;\n}\n");
+}
+
+void random_lanes(struct random_kernel *together, struct random_kernel *apart, struct rng *r)
+{
+    struct plan p = {.r = r, .ctas = 1, .warps = LANES + 1};
+    const uint32_t phrases = 1 + draw(&p, 5);
+    for (uint32_t i = 0; i < phrases; i++) {
+        switch (draw(&p, 10)) {
+        case 0: say_meet(&p, draw(&p, 2)); break;
+        case 1:
+        case 2: say_message(&p); break;
+        case 3: say_copy(&p); break;
+        case 4: say_copy_out(&p); break;
+        case 5: say_cp_async(&p); break;
+        case 6: say_init(&p); break;
+        case 7: say_heard(&p); break;
+        default: say_give(&p); break;
+        }
+    }
+    apart->damages = draw(&p, 2) ? draw(&p, 3) : 0;
+    for (uint32_t i = 0; i < apart->damages; i++) damage_lanes(&p);
+    together->damages = apart->damages;
+    together->ctas = apart->ctas = 1;
+    apart->warps = LANES + 1;
+    write_kernel(apart, &p);
+    together->warps = 2;
+    write_lanes(together, &p);
 }

@@ -76,10 +76,18 @@ form ok-halves-take-turns 0 --explore "$clean"
 form 16-other-slot 1 --explore 'So does a run with HEWN_SIM_SEED=[0-9]*'
 form 06-same-parity 1 --explore 'So does a run with HEWN_SIM_SEED=1'
 form ok-halves-take-turns 0 "-DONE --explore" "$clean"
-for f in lanes-halves lanes-copy-unsynced lanes-left-reading; do
-    form $f 0 '' 'lanes of a warp are in order here only as long as they run together' "$clean"
-    form $f 0 -DFIXED 'proved for every order' "$clean"
-done
+in_step() { # CASE [FORM]
+    form $1 0 "$2" 'lanes of a warp are in order here only as long as they run together' "$clean"
+    form $1 0 "$2 -DFIXED" 'proved for every order' "$clean"
+}
+for f in lanes-halves lanes-copy-unsynced lanes-left-reading lanes-copy-met; do in_step $f; done
+for d in '' -DWAITS -DCOPIES; do in_step lanes-init $d; done
+form lanes-init 1 -DAPART 'error: mbarrier-'
+form lanes-init 0 '-DAPART -DFIXED' 'proved for every order' "$clean"
+for d in '' -DBULK -DSOURCE -DWRITTEN; do in_step lanes-refill $d; done
+for d in '' -DMANY; do in_step lanes-read-long-ago $d; done
+for d in '' -DFILLS -DGLOBAL; do in_step lanes-spoken-for $d; done
+for d in '' -DSTORED -DGIVEN; do in_step lanes-heard-by-one $d; done
 form pegainfer-542 1 '' 'error: mbarrier-overrun'
 if head -n 1 "$work.log" | grep -q 'error: mbarrier-overrun'; then ok; else fail 'pegainfer-542: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
 for seed in 5 7 8; do

@@ -1,52 +1,32 @@
 /*
- * Order between lanes by convergence alone: converged.h. A few of the last accesses of each warp are kept, until
- * lanes meet. What orders lanes in a roundabout way (an mbarrier, an atomic) counts as a meeting of the lanes
- * that execute it, and accesses that are not kept any more are forgotten: this hides, and never invents.
+ * Order between lanes by convergence alone: converged.h. The last accesses of each warp are kept, until
+ * lanes meet. Lanes may know of each other in a roundabout way: one arrives at an mbarrier, another one waits. Which barrier it
+ * is is not looked at: this hides, and never invents. Of accesses that there is no room for, the bytes between which each
+ * lane's lie are kept: what another lane does there makes the verdict sampled.
  */
 #include "check/converged.h"
 
+#include "check/converged_ring.h"
 #include "check/order_tell.h"
+#include "check/spoken.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 8 }; /* accesses of a warp; as many reads besides */
 enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
-enum { STEPPED_SETS = 4 };
-
-struct lane_access {
-    const struct insn *in;
-    uint64_t low, high; /* all of it lies between */
-    uint32_t lanes;
-    bool over; /* all lanes know of it */
-    bool told; /* some lanes have met since, and `knows` says what they know */
-    /* Disjoint sets of lanes that have stood at one shuffle or vote since: that orders no memory,
-     * but they have run together again. Where there are more sets, the last ones count. */
-    uint32_t stepped[STEPPED_SETS];
-    uint32_t
-        knows[WARP_LANES + 1]; /* by lane: the lanes whose part of it has come to be known there;
-                                       [WARP_LANES]: what has left the warp */
-    uint32_t size;
-    uint8_t space;
-    uint8_t shape; /* enum span_shape */
-    bool write;
-    bool copy; /* by cp.async, lane by lane, in the warp's instruction `step` */
-    uint64_t step;
-    bool aligned;        /* to its size, a power of two */
-    uint64_t ones, some; /* address bits that all its lanes have, and that any has */
-    uint8_t from, bits;  /* the window of address bits that `distinct` is about; bits 0: none yet */
-    bool distinct;       /* no two lanes have the same bits there */
-    uint64_t address[WARP_LANES]; /* of SPAN_APART only */
-};
-
-struct ring {
-    struct lane_access at[KEPT];
-    uint32_t count, next;
-};
 
 struct converged {
     struct ring writes, reads;
+    uint64_t groups; /* of cp.async, closed */
+    uint64_t token;  /* the operation whose accesses are announced */
+    uint32_t issuers;
+    /* Lanes that arrive by one instruction, one after the other. */
+    struct {
+        const struct insn *in;
+        uint64_t step;
+        uint32_t key, lanes;
+    } arrived;
 };
 
 /* Which lanes of an access have bytes whose address hashes to a place: most pairs of lanes need not be compared. */
@@ -62,12 +42,6 @@ static struct converged *converged_of(struct order *o, struct order_warp *w)
     if (!w->converged) w->converged = calloc(1, sizeof *w->converged);
     order_keep(o, w->converged != NULL);
     return w->converged;
-}
-
-static uint64_t address_of(const struct lane_access *a, uint32_t lane)
-{
-    if (a->shape == SPAN_APART) return a->address[lane];
-    return a->shape == SPAN_ROW ? a->low + (uint64_t)lane * a->size : a->low;
 }
 
 /* The address bits that all the lanes of an access have, and those that any has. */
@@ -89,12 +63,11 @@ static void measure(struct lane_places *p, const struct event *e)
     p->some = some;
 }
 
-static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t high,
-                 const struct lane_places *p)
+static void keep(struct order *o, struct ring *r, const struct event *e, uint64_t low,
+                 uint64_t high, const struct lane_places *p)
 {
-    struct lane_access *a = &r->at[r->next];
-    r->next = (r->next + 1) % KEPT;
-    if (r->count < KEPT) r->count++;
+    struct lane_access *a = ring_next(o, r);
+    if (!a) return;
     a->in = e->in;
     a->low = low;
     a->high = high;
@@ -105,7 +78,9 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     a->size = (uint32_t)e->size;
     a->space = e->space;
     a->write = (e->access & ACCESS_WRITE) != 0;
-    a->copy = false;
+    a->copy = a->init = false;
+    a->strong = event_is_strong(e);
+    a->marked = event_is_marked(e);
     a->shape = (uint8_t)e->span->shape;
     a->aligned = e->span->aligned && (e->size & (e->size - 1)) == 0;
     a->ones = p->ones;
@@ -114,36 +89,11 @@ static void keep(struct ring *r, const struct event *e, uint64_t low, uint64_t h
     if (a->shape == SPAN_APART) memcpy(a->address, e->addresses, sizeof a->address);
 }
 
-/* Each of the lanes now knows what any of them knew; `outside`: as does whoever else takes part. */
-static void tell_lanes(struct lane_access *a, uint32_t lanes, uint32_t all, bool outside)
+static void each_lane(struct converged *c, const struct event *e, int ways)
 {
-    uint32_t known = outside ? a->knows[WARP_LANES] : 0;
-    for (uint32_t l = 0; !a->told && l < WARP_LANES; l++) a->knows[l] = 1U << l;
-    if (!a->told) known = a->knows[WARP_LANES] = 0;
-    a->told = true;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) known |= a->knows[first_lane(rest)];
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) a->knows[first_lane(rest)] = known;
-    if (outside) a->knows[WARP_LANES] = known;
-    known = all;
-    for (uint32_t rest = all; rest; rest &= rest - 1) known &= a->knows[first_lane(rest)];
-    a->over = known == all;
-}
-
-/* bar.warp.sync orders the lanes that it names. Whatever else they meet at may lead to the other lanes
- * too. Lanes that have exited come to no meeting, even where its mask names them: nothing says that
- * what they did is over. */
-static void meet(struct ring *r, uint32_t lanes, uint32_t all, bool outside)
-{
-    bool over = true;
-    if ((all & ~lanes) == 0) {
-        r->count = r->next = 0;
-        return;
-    }
-    for (uint32_t i = 0; i < r->count; i++) {
-        if (!r->at[i].over) tell_lanes(&r->at[i], lanes, all, outside);
-        over &= r->at[i].over;
-    }
-    if (over) r->count = r->next = 0;
+    if (!c) return;
+    ring_each(&c->writes, e->lanes, e->warp->born, ways);
+    ring_each(&c->reads, e->lanes, e->warp->born, ways);
 }
 
 static uint32_t *place_of(struct lane_places *p, uint64_t grain)
@@ -174,7 +124,7 @@ static bool lanes_near(struct lane_places *p, const struct lane_access *a, const
     memset(near, 0, WARP_LANES * sizeof *near);
     for (uint32_t rest = a->lanes; rest; rest &= rest - 1) {
         const uint32_t other = first_lane(rest);
-        const uint64_t first = address_of(a, other), last = first + a->size - 1;
+        const uint64_t first = lane_address(a, other), last = first + a->size - 1;
         uint32_t lanes = 0;
         for (uint64_t g = first >> p->grain; g <= last >> p->grain; g++) lanes |= *place_of(p, g);
         lanes &= ~(1U << other);
@@ -194,7 +144,7 @@ static uint64_t lanes_differ(const struct lane_access *a, const struct event *e)
     }
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t l = first_lane(rest);
-        differ |= address_of(a, l) ^ e->addresses[l];
+        differ |= lane_address(a, l) ^ e->addresses[l];
     }
     return differ;
 }
@@ -205,7 +155,7 @@ static bool lanes_distinct(struct lane_access *a, uint32_t from, uint32_t bits)
     uint64_t seen = 0;
     if (a->bits == bits && a->from == from) return a->distinct;
     for (uint32_t rest = a->lanes; rest; rest &= rest - 1)
-        seen |= 1ULL << (address_of(a, first_lane(rest)) >> from & ((1ULL << bits) - 1));
+        seen |= 1ULL << (lane_address(a, first_lane(rest)) >> from & ((1ULL << bits) - 1));
     a->from = (uint8_t)from;
     a->bits = (uint8_t)bits;
     a->distinct = __builtin_popcountll(seen) == __builtin_popcount(a->lanes);
@@ -263,7 +213,7 @@ static uint32_t crossed(struct lane_access *a, const struct event *e, struct lan
         if (a->told) others &= ~a->knows[lane];
         for (; others; others &= others - 1) {
             const uint32_t other = first_lane(others);
-            const uint64_t at = address_of(a, other);
+            const uint64_t at = lane_address(a, other);
             if (at >= high || low >= at + a->size) continue;
             if (apart >> other & 1) return other;
             found = other;
@@ -285,6 +235,16 @@ static void tell_apart(struct order *o, struct order_warp *w, const struct event
     uint8_t *told = &o->told_of[order_insn_index(o, e->in)];
     if (*told & TOLD_APART) return;
     *told |= TOLD_APART | TOLD_IN_STEP;
+    if (a->init) {
+        (void)snprintf(message, sizeof message,
+                       "uses an mbarrier that lane %u of this warp initialised at line %u. The two "
+                       "have come apart at a branch and have not met since: which of them is first "
+                       "is open. Cheapest remedy: bar.warp.sync by both, between the two.",
+                       other, a->in->src->pos.line);
+        tell_alone(w, e->in, NO_LANE, FIND_MBARRIER_INIT_ORDER, "", message, a->in,
+                   "the barrier is initialised here");
+        return;
+    }
     (void)snprintf(message, sizeof message,
                    "%s bytes of %s memory that lane %u of this warp %s at line %u. The two have "
                    "come apart at a branch and have not met since: which of them is first is open. "
@@ -304,7 +264,18 @@ static void tell_in_step(struct order *o, const struct event *e, const struct la
     sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
     /* Of shared memory, what another lane stored before: order_lanes.c. */
     if (o->level < 2) return;
-    if (e->space == SPACE_SHARED && a->write && !a->copy && !e->in->is.by_volatile) return;
+    if (a->init) {
+        sim_find(o->group, e->warp, e->in, NO_LANE, SEV_WARNING, FIND_MBARRIER_INIT_ORDER,
+                 CAUSE_NONE, "",
+                 "uses an mbarrier that another lane of this warp initialised at line %u, with no "
+                 "bar.warp.sync between. Lanes that run converged hide it. Cheapest remedy: "
+                 "bar.warp.sync between the two.",
+                 a->in->src->pos.line);
+        return;
+    }
+    if (e->space == SPACE_SHARED && a->write && !a->copy && !e->in->is.by_volatile &&
+        !(e->token && e->proxy == PROXY_GENERIC))
+        return;
     sim_find(o->group, e->warp, e->in, NO_LANE, SEV_WARNING, FIND_RACE, CAUSE_NONE, "",
              "%s bytes of %s memory that another lane of this warp %s at line %u, with no "
              "bar.warp.sync between. Lanes that run converged hide it. Cheapest remedy: "
@@ -313,17 +284,41 @@ static void tell_in_step(struct order *o, const struct event *e, const struct la
              did(a->write, true), a->in->src->pos.line);
 }
 
+/* Whether a lane has bytes that lie among those of another lane's accesses that were lost. */
+static bool among_lost(const struct lost *l, const struct event *e)
+{
+    const int where = e->space == SPACE_GLOBAL;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        for (uint32_t other = l->lanes[where] & ~(1U << lane); other; other &= other - 1) {
+            const uint32_t n = first_lane(other);
+            if (e->addresses[lane] < l->high[where][n] &&
+                l->low[where][n] < e->addresses[lane] + e->size)
+                return true;
+        }
+    }
+    return false;
+}
+
 static void check(struct order *o, struct order_warp *w, struct ring *r, const struct event *e,
                   uint64_t low, uint64_t high, struct lane_places *p)
 {
+    const bool strong = e->kind == EV_ACCESS && event_is_strong(e);
+    const bool marked = e->kind == EV_ACCESS && event_is_marked(e);
+    for (int i = 0; i < 2 - strong; i++)
+        if (r->lost[i] && r->lost[i]->lanes[e->space == SPACE_GLOBAL] && among_lost(r->lost[i], e))
+            order_sampled(o, SAMPLED_LANES, e->in);
     for (uint32_t i = 0; i < r->count; i++) {
         struct lane_access *a = &r->at[i];
         uint32_t other;
+        if (a->copy && a->in == e->in && a->step == w->warp->steps) continue; /* being issued */
+        if (a->init && e->kind == EV_ACCESS) continue; /* of what is no barrier any more */
         if (a->space != e->space || low >= a->high || high <= a->low) continue;
         if (a->write && e->access == ACCESS_WRITE && e->value) continue; /* what is there already */
+        if ((a->strong && marked) || (a->marked && strong)) continue;
         other = crossed(a, e, p);
         if (other == NO_LANE) continue;
-        if (apart_from(a, e) >> other & 1)
+        if (apart_from(a, e) >> other & 1 && !(e->kind == EV_MBAR_ARRIVE && e->token))
             tell_apart(o, w, e, a, other);
         else
             tell_in_step(o, e, a);
@@ -377,6 +372,19 @@ static void check_store(struct order *o, const struct event *e)
         with, lane, e->space == SPACE_SHARED ? "shared" : "global");
 }
 
+/* A poll, or a counter: kept once, as it is now. */
+static bool again(struct ring *r, const struct event *e)
+{
+    const bool one = (e->lanes & (e->lanes - 1)) == 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct lane_access *a = &r->at[i];
+        if (a->in != e->in || a->lanes != e->lanes || a->low != e->span->low || a->over) continue;
+        if (!one && (a->shape == SPAN_APART || a->shape != e->span->shape)) continue;
+        if (!a->told) return true;
+    }
+    return false;
+}
+
 static void on_access(struct order *o, struct order_warp *w, const struct event *e)
 {
     struct converged *c = converged_of(o, w);
@@ -384,17 +392,74 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
     const bool write = (e->access & ACCESS_WRITE) != 0;
     const uint64_t low = e->span->low, high = e->span->high + e->size;
     if (!c) return;
-    if (e->access == ACCESS_WRITE) check_store(o, e);
+    if (e->access == ACCESS_WRITE && !event_is_strong(e)) check_store(o, e);
+    if (event_is_strong(e) && again(write ? &c->writes : &c->reads, e)) return;
     places.made = false;
     measure(&places, e);
     if (!(o->told_of[order_insn_index(o, e->in)] & TOLD_APART)) {
         check(o, w, &c->writes, e, low, high, &places);
         if (write) check(o, w, &c->reads, e, low, high, &places);
     }
-    if (write)
-        keep(&c->writes, e, low, high, &places);
-    else
-        keep(&c->reads, e, low, high, &places);
+    keep(o, write ? &c->writes : &c->reads, e, low, high, &places);
+}
+
+/* ---- what one lane does: a copy, an operation, something with an mbarrier ---- */
+
+/*
+ * Bytes [low, low + size) of `like`'s space, by one lane. An asynchronous operation that a lane sets going comes after
+ * what that lane has done, and knows no more of the others than an access of its own.
+ */
+static void check_range(struct order *o, struct order_warp *w, const struct event *like,
+                        uint32_t lane, uint64_t low, uint64_t size)
+{
+    struct converged *c = w->converged;
+    uint64_t addresses[WARP_LANES];
+    const struct lane_span span = {.low = low, .high = low, .shape = SPAN_APART};
+    struct event e = *like;
+    struct lane_places places;
+    if (o->told_of[order_insn_index(o, e.in)] & TOLD_APART) return;
+    e.lanes = 1U << lane;
+    e.address = 0;
+    e.addresses = addresses;
+    e.span = &span;
+    e.size = size;
+    e.value = 0;
+    addresses[lane] = low;
+    places.made = false;
+    places.ones = places.some = low;
+    check(o, w, &c->writes, &e, low, low + size, &places);
+    if (e.access & ACCESS_WRITE) check(o, w, &c->reads, &e, low, low + size, &places);
+}
+
+/* The record of an instruction that lanes execute one by one; a new one for the first of them. */
+static struct lane_access *lane_by_lane(struct order *o, struct order_warp *w,
+                                        const struct event *e)
+{
+    struct ring *r = &w->converged->writes;
+    struct lane_access *a;
+    if (r->count) {
+        a = &r->at[(r->next + r->capacity - 1) % r->capacity];
+        if ((a->copy || a->init) && a->in == e->in && a->step == w->warp->steps) return a;
+    }
+    a = ring_next(o, r);
+    if (!a) return NULL;
+    *a = (struct lane_access){.in = e->in,
+                              .low = UINT64_MAX,
+                              .space = SPACE_SHARED,
+                              .shape = SPAN_APART,
+                              .write = true,
+                              .step = w->warp->steps};
+    return a;
+}
+
+static void add_lane(struct lane_access *a, uint32_t lane, uint64_t at, uint32_t size)
+{
+    a->size = size;
+    a->lanes |= 1U << lane;
+    a->stepped[0] |= 1U << lane;
+    a->address[lane] = at;
+    if (at < a->low) a->low = at;
+    if (at + size > a->high) a->high = at + size;
 }
 
 /*
@@ -403,51 +468,96 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
  */
 static void on_copy(struct order *o, struct order_warp *w, const struct event *e)
 {
-    struct converged *c = converged_of(o, w);
     const uint32_t lane = first_lane(e->lanes);
     const uint64_t at = e->address & SHARED_OFFSET_MASK;
     struct lane_access *a;
-    if (!c) return;
-    a = &c->writes.at[(c->writes.next + KEPT - 1) % KEPT];
-    if (!c->writes.count || !a->copy || a->in != e->in || a->step != w->warp->steps) {
-        a = &c->writes.at[c->writes.next];
-        c->writes.next = (c->writes.next + 1) % KEPT;
-        if (c->writes.count < KEPT) c->writes.count++;
-        *a = (struct lane_access){.in = e->in,
-                                  .low = at,
-                                  .size = (uint32_t)e->size,
-                                  .space = SPACE_SHARED,
-                                  .shape = SPAN_APART,
-                                  .write = true,
-                                  .copy = true,
-                                  .step = w->warp->steps};
-    }
-    a->lanes |= 1U << lane;
-    a->address[lane] = at;
-    if (at < a->low) a->low = at;
-    if (at + e->size > a->high) a->high = at + e->size;
+    check_range(o, w, e, lane, at, e->size);
+    a = lane_by_lane(o, w, e);
+    if (!a) return;
+    a->copy = true;
+    a->group = w->converged->groups;
+    add_lane(a, lane, at, (uint32_t)e->size);
 }
 
-/* A wait for groups tells other lanes nothing of copies. (What else they did may come to them in a roundabout way.) */
-static void waited(struct ring *r, uint32_t lanes, uint32_t all)
+/* Groups are a thread's; here they are counted by the instructions that close them. */
+static void on_copy_group(struct order_warp *w, const struct event *e)
 {
-    for (uint32_t i = 0; i < r->count; i++)
-        if (!r->at[i].copy && !r->at[i].over) tell_lanes(&r->at[i], lanes, all, true);
+    struct converged *c = w->converged;
+    if (e->kind == EV_GROUP_COMMIT) {
+        c->groups++;
+        return;
+    }
+    for (uint32_t i = 0; i < c->writes.count; i++) {
+        struct lane_access *a = &c->writes.at[i];
+        if (a->copy && (e->in->is.waits == WAITS_ISSUED || a->group + e->value < c->groups))
+            a->waited |= e->lanes;
+    }
+}
+
+/* cp.async.mbarrier.arrive: the phase tells of the lane's copies so far. */
+static void copies_told_of(struct converged *c, uint32_t lanes)
+{
+    for (uint32_t i = 0; i < c->writes.count; i++)
+        if (c->writes.at[i].copy) c->writes.at[i].told_of |= lanes;
+}
+
+/* What an operation of some lanes reads and writes. A product of the whole warp has a fence that says what comes before. */
+static void on_operation(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct converged *c = converged_of(o, w);
+    uint32_t lane;
+    if (!c || c->token != e->token || c->issuers == w->warp->live || e->tensor) return;
+    if (e->space == SPACE_SHARED ? e->cta != w->warp->cta : e->space != SPACE_GLOBAL) return;
+    lane = first_lane(c->issuers);
+    if (e->in->is.engine == ENGINE_CP_ASYNC && e->space == SPACE_SHARED) {
+        on_copy(o, w, e);
+    } else if (!e->addresses) {
+        check_range(o, w, e, lane,
+                    e->space == SPACE_SHARED ? e->address & SHARED_OFFSET_MASK : e->address,
+                    e->size);
+    } else if (c->writes.count || (e->access & ACCESS_WRITE && c->reads.count)) {
+        for (uint32_t rest = e->lanes; rest; rest &= rest - 1) /* as many ranges, not lanes */
+            check_range(o, w, e, lane, e->addresses[first_lane(rest)], e->size);
+    }
+}
+
+/* An mbarrier that a lane of this warp has made or is about to use. */
+static void on_barrier_word(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct converged *c = w->converged;
+    struct event use = *e;
+    bool made = false;
+    if (e->cta != w->warp->cta || !e->in) return;
+    use.space = SPACE_SHARED;
+    use.access = ACCESS_READ;
+    use.addresses = NULL;
+    if (e->kind == EV_MBAR_INIT) {
+        struct lane_access *a = converged_of(o, w) ? lane_by_lane(o, w, e) : NULL;
+        if (!a) return;
+        a->init = true;
+        add_lane(a, first_lane(e->lanes), e->key, 8);
+        return;
+    }
+    for (uint32_t i = 0; c && i < c->writes.count; i++) made |= c->writes.at[i].init;
+    for (uint32_t rest = made ? e->lanes : 0; rest; rest &= rest - 1)
+        check_range(o, w, &use, first_lane(rest), e->key, 8);
 }
 
 void converged_clear(struct converged *c)
 {
     if (!c) return;
-    c->writes.count = c->writes.next = 0;
-    c->reads.count = c->reads.next = 0;
+    ring_clear(&c->writes, true);
+    ring_clear(&c->reads, true);
+    c->groups = 0;
+    c->arrived.lanes = 0;
 }
 
-/* Another lane may get the same bytes: what was done to them is no matter any more. */
-static void forget(struct ring *r, uint64_t low, uint64_t high)
+void converged_free(struct converged *c)
 {
-    for (uint32_t i = 0; i < r->count; i++)
-        if (r->at[i].space == SPACE_GLOBAL && low < r->at[i].high && high > r->at[i].low)
-            r->at[i].over = true;
+    if (!c) return;
+    ring_free(&c->writes);
+    ring_free(&c->reads);
+    free(c);
 }
 
 /* Whether the ring has an access of lanes that have come apart from those that arrive now, in which none of the latter
@@ -456,11 +566,72 @@ static bool left_behind(const struct ring *r, const struct event *e)
 {
     for (uint32_t i = 0; i < r->count; i++) {
         const struct lane_access *a = &r->at[i];
-        if (a->over || a->space != SPACE_SHARED || a->lanes & e->lanes) continue;
+        if (a->over || a->init || a->space != SPACE_SHARED || a->lanes & e->lanes) continue;
         if (!(a->lanes & apart_from(a, e))) continue;
         if (!a->told || a->lanes & ~a->knows[first_lane(e->lanes)]) return true;
     }
     return false;
+}
+
+/* Bytes of lanes that have not arrived, of which those that have do not know. */
+static struct spoken_span span_of(const struct lane_access *a, uint32_t lanes)
+{
+    struct spoken_span s = {
+        .low = UINT64_MAX, .write = a->write, .global = a->space == SPACE_GLOBAL};
+    uint32_t others = a->lanes & ~lanes;
+    if (a->copy) others &= a->waited; /* else the arrival tells nothing of them */
+    for (uint32_t rest = a->told ? lanes : 0; rest; rest &= rest - 1)
+        others &= ~a->knows[first_lane(rest)];
+    for (; others; others &= others - 1) {
+        const uint64_t at = lane_address(a, first_lane(others));
+        if (at < s.low) s.low = at;
+        if (at + a->size > s.high) s.high = at + a->size;
+    }
+    return s;
+}
+
+static void speak(struct order *o, struct order_warp *w, const struct ring *r, uint32_t lanes,
+                  const struct insn *in)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct lane_access *a = &r->at[i];
+        struct spoken_span s;
+        if (a->over || a->init) continue;
+        s = span_of(a, lanes);
+        if (s.low < s.high) spoken_add(o, w, in, s);
+    }
+    for (int i = 0; i < 4; i++) {
+        const struct lost *l = r->lost[i & 1];
+        const int where = i >> 1;
+        for (uint32_t rest = l ? l->lanes[where] & ~lanes : 0; rest; rest &= rest - 1) {
+            const uint32_t lane = first_lane(rest);
+            spoken_add(o, w, in,
+                       (struct spoken_span){.low = l->low[where][lane],
+                                            .high = l->high[where][lane],
+                                            .write = r == &w->converged->writes,
+                                            .global = where == 1});
+        }
+    }
+}
+
+/* The lanes that have arrived are all that do by that instruction. */
+static void arrived(struct order *o, struct order_warp *w)
+{
+    struct converged *c = w->converged;
+    speak(o, w, &c->reads, c->arrived.lanes, c->arrived.in);
+    speak(o, w, &c->writes, c->arrived.lanes, c->arrived.in);
+    c->arrived.lanes = 0;
+}
+
+static void note_arrival(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct converged *c = w->converged;
+    if (e->token || !e->in) return;
+    if (c->arrived.lanes && c->arrived.key != e->key) arrived(o, w);
+    c->arrived.in = e->in;
+    c->arrived.step = w->warp->steps;
+    c->arrived.key = e->key;
+    c->arrived.lanes |= e->lanes;
 }
 
 /* Some lanes arrive for the whole warp. */
@@ -472,65 +643,81 @@ static void arrives(struct order *o, const struct converged *c, const struct eve
     sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
 }
 
-/* These lanes run together again, and with those that ran with any of them. */
-static void step(struct ring *r, uint32_t lanes)
+static int ways_of(const struct event *e)
 {
-    for (uint32_t i = 0; i < r->count; i++) {
-        uint32_t *sets = r->at[i].stepped, before[STEPPED_SETS], joined = lanes, kept = 1;
-        if (!(lanes & ~sets[0])) continue;
-        memcpy(before, sets, sizeof before);
-        for (uint32_t n = 0; n < STEPPED_SETS; n++)
-            if (before[n] & lanes) joined |= before[n];
-        memset(sets, 0, sizeof before);
-        sets[0] = joined;
-        for (uint32_t n = 0; n < STEPPED_SETS && kept < STEPPED_SETS; n++)
-            if (before[n] & ~joined) sets[kept++] = before[n];
+    switch (e->kind) {
+    case EV_WARP_SYNC: return 0;
+    case EV_BARRIER_ARRIVE:
+    case EV_CLUSTER_ARRIVE:
+    case EV_MBAR_ARRIVE: return GIVES;
+    case EV_BARRIER_PASS:
+    case EV_CLUSTER_PASS: return TAKES;
+    default: return GIVES | TAKES;
     }
 }
 
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)
 {
+    if (w->converged && w->converged->arrived.lanes && w->converged->arrived.step != w->warp->steps)
+        arrived(o, w);
+    if (e->kind == EV_ACCESS) spoken_access(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:
-        if (e->token && e->in && e->in->is.engine == ENGINE_CP_ASYNC && !e->addresses &&
-            e->space == SPACE_SHARED && e->access == ACCESS_WRITE && e->cta == e->warp->cta) {
-            on_copy(o, w, e);
-            return;
-        }
+        if (e->token && e->in) on_operation(o, w, e);
         if (e->token || !e->addresses || e->tensor || !e->in) return;
         if (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
-        if ((!e->strong && !e->in->is.strong) || (e->in->is.by_volatile && !e->in->used)) {
-            on_access(o, w, e);
-            return;
-        }
-        break;
+        on_access(o, w, e);
+        if (!event_is_strong(e)) return;
+        /* PTX ISA "red": relaxed, and nothing comes back. */
+        each_lane(w->converged, e,
+                  (e->access & ACCESS_WRITE ? GIVES : 0) |
+                      (e->access & ACCESS_READ && e->in->is.class != INSN_RED ? TAKES : 0));
+        return;
     case EV_HEAP_FREE:
         if (!w->converged) return;
-        forget(&w->converged->writes, e->address, e->address + e->size);
-        forget(&w->converged->reads, e->address, e->address + e->size);
+        ring_forget(&w->converged->writes, e->address, e->address + e->size);
+        ring_forget(&w->converged->reads, e->address, e->address + e->size);
         return;
+    case EV_GROUP_COMMIT:
+    case EV_GROUP_WAIT:
+        if (w->converged && e->key == COMMIT_CP_ASYNC) on_copy_group(w, e);
+        return;
+    case EV_ASYNC_ISSUE:
+        if (!converged_of(o, w)) return;
+        if (e->in && e->in->is.class == INSN_COMMIT && e->in->is.engine != ENGINE_TENSOR)
+            copies_told_of(w->converged, e->lanes);
+        w->converged->token = e->token;
+        w->converged->issuers = e->lanes;
+        return;
+    case EV_MBAR_INIT:
+    case EV_MBAR_INVAL:
+    case EV_MBAR_EXPECT:
+    case EV_MBAR_FALSE:
+    case EV_ASYNC_BAR: on_barrier_word(o, w, e); return;
     case EV_WARP_SYNC:
     case EV_BARRIER_ARRIVE:
     case EV_BARRIER_PASS:
     case EV_CLUSTER_ARRIVE:
-    case EV_CLUSTER_PASS:
-    case EV_MBAR_PASS: break;
+    case EV_CLUSTER_PASS: break;
+    case EV_MBAR_PASS:
+        on_barrier_word(o, w, e);
+        each_lane(w->converged, e, TAKES);
+        return;
     case EV_MBAR_ARRIVE:
-        if (w->converged) arrives(o, w->converged, e);
+        on_barrier_word(o, w, e);
+        if (!w->converged) return;
+        arrives(o, w->converged, e);
+        note_arrival(o, w, e);
         break;
     case EV_TOGETHER:
         if (!w->converged) return;
-        step(&w->converged->writes, e->lanes);
-        step(&w->converged->reads, e->lanes);
-        return;
-    case EV_GROUP_WAIT:
-        if (!w->converged) return;
-        waited(&w->converged->writes, e->lanes, e->warp->born);
-        waited(&w->converged->reads, e->lanes, e->warp->born);
+        ring_step(&w->converged->writes, e->lanes);
+        ring_step(&w->converged->reads, e->lanes);
         return;
     default: return;
     }
     if (!w->converged) return;
-    meet(&w->converged->writes, e->lanes, e->warp->born, e->kind != EV_WARP_SYNC);
-    meet(&w->converged->reads, e->lanes, e->warp->born, e->kind != EV_WARP_SYNC);
+    if ((e->warp->born & ~e->lanes) == 0 && e->kind != EV_ACCESS) spoken_met(w);
+    ring_meet(&w->converged->writes, e->lanes, e->warp->born, ways_of(e));
+    ring_meet(&w->converged->reads, e->lanes, e->warp->born, ways_of(e));
 }

@@ -9,6 +9,7 @@
 #include "check/converged.h"
 #include "check/deadlock.h"
 #include "check/generations.h"
+#include "check/heard.h"
 #include "check/launch_memory.h"
 #include "async/mbar.h"
 #include "decode/names.h"
@@ -762,6 +763,7 @@ void order_event(struct order *o, const struct event *e)
     if (!w || o->exhausted) return;
     if (o->world && o->world->open_count) world_flags_close(o->world);
     converged_event(o, w, e);
+    heard_event(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:
         if (w->undefined) undefined_event(o, w, e);

@@ -142,6 +142,7 @@ struct order_warp {
     struct order_passes *passes;                /* NULL: none yet */
     struct order_taken *taken;                  /* order_lock.c; NULL: nothing was taken */
     struct converged *converged;                /* converged.c; NULL: no access yet */
+    struct heard *heard;                        /* heard.c; NULL: no lane ever waited alone */
     uint32_t running; /* bit = rank: the CTA is known to run, or its absence was reported */
     const struct insn *acquired, *handed_over; /* its last acquire and release, for reports */
 };
@@ -214,6 +215,7 @@ struct order_cta {
     /* [TMEM_COLUMNS]: lanes that hold undefined values; NULL: none yet */
     uint32_t (*undefined)[TMEM_LANES / WARP_LANES];
     struct undefined_bytes *undefined_bytes; /* of shared memory, undefined.c; NULL: none yet */
+    struct spoken *spoken;                   /* spoken.c; NULL: nothing yet */
     epoch paired;                            /* its last tcgen05.alloc with cta_group::2; 0: none */
     bool waited;                             /* a thread executed griddepcontrol.wait */
     bool goes_early; /* one let the next grid begin, and knew of no such wait */

@@ -53,7 +53,8 @@ static void warp_clear(struct order_warp *w)
     free(w->regs);
     free(w->undefined);
     free(w->reaches);
-    free(w->converged);
+    converged_free(w->converged);
+    free(w->heard);
     free(w->passes);
     free(w->taken);
     *w = (struct order_warp){0};
@@ -93,6 +94,7 @@ static void cta_free(struct order_cta *c)
     free(c->tensor);
     free(c->undefined);
     free(c->undefined_bytes);
+    free(c->spoken);
     free(c);
 }
 
@@ -116,7 +118,9 @@ static void cta_reset(struct order_cta *c)
     if (c->tensor) memset(c->tensor, 0, TENSOR_CELLS * sizeof *c->tensor);
     if (c->undefined) memset(c->undefined, 0, TMEM_COLUMNS * sizeof *c->undefined);
     free(c->undefined_bytes);
+    free(c->spoken);
     c->undefined_bytes = NULL;
+    c->spoken = NULL;
     c->waited = c->goes_early = false;
 }
 

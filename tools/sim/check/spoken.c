@@ -1,0 +1,107 @@
+/* One lane's arrival for the others of its warp: spoken.h. */
+#include "check/spoken.h"
+
+#include "machine/mem.h"
+
+#include <stdlib.h>
+
+enum { SPOKEN_MOST = 64 };
+
+struct spoken {
+    struct {
+        struct spoken_span span;
+        const struct order_warp *by;
+        uint32_t met; /* the warp's number when its lanes had met; 0: not yet */
+    } at[SPOKEN_MOST];
+    uint32_t count;
+};
+
+static bool same(struct spoken_span a, struct spoken_span b)
+{
+    return a.low == b.low && a.high == b.high && a.write == b.write && a.global == b.global;
+}
+
+void spoken_add(struct order *o, struct order_warp *w, const struct insn *in,
+                struct spoken_span span)
+{
+    struct spoken *s = w->cta->spoken;
+    uint32_t i = 0;
+    if (!s) s = w->cta->spoken = calloc(1, sizeof *s);
+    order_keep(o, s != NULL);
+    if (!s) return;
+    while (i < s->count && !(s->at[i].by == w && same(s->at[i].span, span))) i++;
+    if (i == SPOKEN_MOST) {
+        order_sampled(o, SAMPLED_LANES, in);
+        return;
+    }
+    if (i == s->count) s->count++;
+    s->at[i].span = span;
+    s->at[i].by = w;
+    s->at[i].met = 0;
+}
+
+void spoken_met(struct order_warp *w)
+{
+    struct spoken *s = w->cta->spoken;
+    uint32_t met = 0;
+    for (uint32_t i = 0; s && i < s->count; i++) {
+        if (s->at[i].by != w || s->at[i].met) continue;
+        if (!met) {
+            order_tick(w); /* nobody knows of this number yet */
+            met = order_component(w, w->chain[COMPONENT_WARP])->number;
+        }
+        s->at[i].met = met;
+    }
+}
+
+static void look(struct order *o, const struct order_warp *w, const struct event *e,
+                 const struct order_cta *c, uint64_t low, uint64_t high)
+{
+    const struct spoken *s = c ? c->spoken : NULL;
+    for (uint32_t i = 0; s && i < s->count; i++) {
+        const struct spoken_span *span = &s->at[i].span;
+        const struct order_warp *by = s->at[i].by;
+        if (by == w || span->global != (e->space == SPACE_GLOBAL) || low >= span->high ||
+            high <= span->low)
+            continue;
+        if (!span->write && !(e->access & ACCESS_WRITE)) continue;
+        if (s->at[i].met && clock_get(&w->now.caused, by->chain[COMPONENT_WARP]) >= s->at[i].met)
+            continue;
+        order_sampled(o, SAMPLED_LANES, e->in);
+    }
+}
+
+/* Clusters that talk through global memory poll, and are sampled anyway. */
+static void look_global(struct order *o, const struct order_warp *w, const struct event *e)
+{
+    const struct order_cluster *cluster = w->cta->cluster;
+    for (uint32_t r = 0; r < CLUSTER_CTAS && cluster->ctas[r]; r++) {
+        const struct order_cta *c = cluster->ctas[r];
+        if (!c->spoken) continue;
+        if (!e->addresses) look(o, w, e, c, e->address, e->address + e->size);
+        for (uint32_t rest = e->addresses ? e->lanes : 0; rest; rest &= rest - 1) {
+            const uint64_t at = e->addresses[first_lane(rest)];
+            look(o, w, e, c, at, at + e->size);
+        }
+    }
+}
+
+void spoken_access(struct order *o, const struct order_warp *w, const struct event *e)
+{
+    if (e->tensor || !e->in) return;
+    if (e->space == SPACE_GLOBAL) look_global(o, w, e);
+    if (e->space != SPACE_SHARED) return;
+    if (!e->addresses) {
+        const uint64_t low = e->address & SHARED_OFFSET_MASK;
+        look(o, w, e, e->cta ? order_cta_of(e->cta) : w->cta, low, low + e->size);
+        return;
+    }
+    if (!w->cta->spoken && w->cta->cluster->cluster->cta_count == 1) return;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint64_t at = e->addresses[first_lane(rest)];
+        struct cta *cta = e->cta;
+        uint32_t offset = (uint32_t)at & SHARED_OFFSET_MASK;
+        if (!e->token && !mem_shared(w->warp, (uint32_t)at, &cta, &offset)) continue;
+        look(o, w, e, order_cta_of(cta), offset, offset + e->size);
+    }
+}
