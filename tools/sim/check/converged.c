@@ -420,11 +420,11 @@ static void check_range(struct order *o, struct order_warp *w, const struct even
     if (o->told_of[order_insn_index(o, e.in)] & TOLD_APART) return;
     e.lanes = 1U << lane;
     e.address = 0;
+    addresses[lane] = low;
     e.addresses = addresses;
     e.span = &span;
     e.size = size;
     e.value = 0;
-    addresses[lane] = low;
     places.made = false;
     places.ones = places.some = low;
     check(o, w, &c->writes, &e, low, low + size, &places);
