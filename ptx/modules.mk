@@ -169,9 +169,10 @@ endef
 $(foreach p,$(pack_list),$(eval $(call pack_rule,$(patsubst %/,%,$(dir $(p))),$(notdir $(p)),$(members_$(p)),\
   $(if $(ptxas),$(archs_$(patsubst %/,%,$(dir $(p))))))))
 
+# Bytes alone: nothing to debug.
 $(module_obj): $(O)/%.o: $(O)/%.c $(SRC)/include/hewn.h $(SRC)/runtime/module.h
 	$(call say,CC)
-	$(Q)$(CC) $(CFLAGS_ALL) -I$(SRC)/runtime -c $< -o $@
+	$(Q)$(CC) $(CFLAGS_ALL) -g0 -I$(SRC)/runtime -c $< -o $@
 
 # What ptxas said of each module: its time, registers and spills.
 .PHONY: assembly

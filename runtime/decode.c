@@ -42,7 +42,7 @@ static const struct decode_kernel kernels[] = {
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
-#define KERNEL(P, t, qk, v, e, n) DECODE_SM100F_KERNEL(P, t, qk, v, e, n, (e) == 1),
+#define KERNEL(P, t, qk, v, e, n) DECODE_SM100F_KERNEL(P, t, qk, v, e, n, 0),
         SM100F_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
 };
@@ -140,8 +140,7 @@ static int faster_by_rows(const struct attention_problem *p, const struct decode
 }
 
 /* How keys are fetched. Of 96 columns, half of every other box is empty: boxes are faster only where
- * rows follow each other, without pages. On sm_100f e4m3 pass through a thread's hands, so there are
- * no boxes. */
+ * rows follow each other, without pages. */
 static void choose_boxes(const struct attention_problem *p, const struct decode_kernel *k,
                          struct decode_scalars *s)
 {

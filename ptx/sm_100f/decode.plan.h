@@ -77,16 +77,25 @@
 #define SM100F_DECODE_RECORDS(e)      ((e) > 2)
 #define SM100F_DECODE_V_SHARED(qk, e) ((qk) == SM100F_MLA_QK || SM100F_DECODE_RECORDS(e))
 
-/* Columns of a chunk of Q, K and V: one swizzle row of 16-bit elements. A unit of the ring is a step's
- * keys of a chunk; e4m3 are widened on their way into it. */
-#define SM100F_DECODE_CHUNK          (SWIZZLE_BYTES / 2)
-#define SM100F_DECODE_CHUNKS(d)      (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
-#define SM100F_DECODE_ROW(e)         (SM100F_DECODE_CHUNK * ((e) == 2 ? 2 : 1)) /* of a unit, in memory */
-#define SM100F_DECODE_UNIT(qk)       (SM100F_DECODE_STEP_KEYS(qk) * SWIZZLE_BYTES)
+/* Columns of a chunk of Q, K and V: one swizzle row of 16-bit elements, of e4m3 one of 64 bytes. A unit of the
+ * ring is a step's keys of a chunk; records are widened on their way into it. */
+#define SM100F_DECODE_CHUNK     (SWIZZLE_BYTES / 2)
+#define SM100F_DECODE_CHUNKS(d) (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
+#define SM100F_DECODE_ROW(e)    (SM100F_DECODE_CHUNK * ((e) == 2 ? 2 : 1)) /* of a unit, in memory */
+#define SM100F_DECODE_UNIT(qk, e) \
+    (SM100F_DECODE_STEP_KEYS(qk) * ((e) == 1 ? SWIZZLE_BYTES / 2 : SWIZZLE_BYTES))
 #define SM100F_DECODE_ROW_CHUNK(n)   ((n)*SWIZZLE_BYTES) /* of Q or P */
 #define SM100F_DECODE_TILE_Q(qk, n)  (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
 #define SM100F_DECODE_Q_TILES(qk, e) (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 2)
-#define SM100F_DECODE_TILE_P(qk, n)  (SM100F_DECODE_STEP_KEYS(qk) / 64 * SM100F_DECODE_ROW_CHUNK(n))
+/* Beside e4m3 Q and P are sums of terms of e5m2: a chunk is 64 bytes a row of each term. TILE_T: those of Q. */
+#define SM100F_DECODE_TERMS         3
+#define SM100F_DECODE_TERM(n)       ((n)*SWIZZLE_BYTES / 2)
+#define SM100F_DECODE_TERM_CHUNK(n) (SM100F_DECODE_TERMS * SM100F_DECODE_TERM(n))
+#define SM100F_DECODE_TILE_T(qk, e, n) \
+    ((e) == 1 ? SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_TERM_CHUNK(n) : 0)
+#define SM100F_DECODE_TILE_P(qk, e, n)  \
+    (SM100F_DECODE_STEP_KEYS(qk) / 64 * \
+     ((e) == 1 ? SM100F_DECODE_TERM_CHUNK(n) : SM100F_DECODE_ROW_CHUNK(n)))
 /* Of records of 656 bytes a step has an odd number of units. One more, which nothing is in, stands behind the
  * first, so that the two chunks of V that an MMA reads lie side by side in a ring of any even number of units. */
 #define SM100F_DECODE_SPARE(e) ((e) == MLA_RECORD)
@@ -96,39 +105,40 @@
 
 /* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
  * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
- * an even number of units, or whole steps where these have an odd number. Of e4m3 the ring has five
- * eighths of the room, of records three quarters, or a step. Behind it are the stages, which
- * hold units as they are in memory. */
-#define SM100F_DECODE_P(qk, e, n)    (SM100F_DECODE_Q_TILES(qk, e) * SM100F_DECODE_TILE_Q(qk, n))
-#define SM100F_DECODE_RING(qk, e, n) (SM100F_DECODE_P(qk, e, n) + SM100F_DECODE_TILE_P(qk, n))
-#define SM100F_DECODE_STATIC_BYTES   3072 /* bound on barriers, masks, maxima, factors */
+ * an even number of units, or whole steps where these have an odd number. Of records the ring has three
+ * quarters of the room, or a step. Behind it are the stages, which hold units as they are in memory. */
+#define SM100F_DECODE_T(qk, e, n) (SM100F_DECODE_Q_TILES(qk, e) * SM100F_DECODE_TILE_Q(qk, n))
+#define SM100F_DECODE_P(qk, e, n) (SM100F_DECODE_T(qk, e, n) + SM100F_DECODE_TILE_T(qk, e, n))
+#define SM100F_DECODE_P_TILES(e)  ((e) == 1 ? 2 : 1)
+#define SM100F_DECODE_RING(qk, e, n) \
+    (SM100F_DECODE_P(qk, e, n) + SM100F_DECODE_P_TILES(e) * SM100F_DECODE_TILE_P(qk, e, n))
+#define SM100F_DECODE_STATIC_BYTES 3072 /* bound on barriers, masks, maxima, factors */
 #define SM100F_DECODE_ROOM(qk, e, n) \
     (SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_RING(qk, e, n))
 #define SM100F_DECODE_WHOLE(qk, v, e) \
     (SM100F_DECODE_STEP_UNITS(qk, v, e) % 2 ? SM100F_DECODE_STEP_UNITS(qk, v, e) : 2)
-#define SM100F_DECODE_FIT(qk, v, e, room)                              \
-    ((room) / SM100F_DECODE_UNIT(qk) / SM100F_DECODE_WHOLE(qk, v, e) * \
+#define SM100F_DECODE_FIT(qk, v, e, room)                                 \
+    ((room) / SM100F_DECODE_UNIT(qk, e) / SM100F_DECODE_WHOLE(qk, v, e) * \
      SM100F_DECODE_WHOLE(qk, v, e))
-#define SM100F_DECODE_RING_ROOM(qk, e, n)                            \
-    (SM100F_DECODE_RECORDS(e) ? SM100F_DECODE_ROOM(qk, e, n) / 4 * 3 \
-     : (e) == 2               ? SM100F_DECODE_ROOM(qk, e, n)         \
-                              : SM100F_DECODE_ROOM(qk, e, n) / 8 * 5)
+#define SM100F_DECODE_RING_ROOM(qk, e, n) \
+    (SM100F_DECODE_RECORDS(e) ? SM100F_DECODE_ROOM(qk, e, n) / 4 * 3 : SM100F_DECODE_ROOM(qk, e, n))
 #define SM100F_DECODE_RING_FIT(qk, v, e, n) \
     SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_RING_ROOM(qk, e, n))
-#define SM100F_DECODE_SLOTS(qk, v, e, n)                                                  \
-    ((e) == 2 || SM100F_DECODE_RING_FIT(qk, v, e, n) > SM100F_DECODE_STEP_UNITS(qk, v, e) \
-         ? SM100F_DECODE_RING_FIT(qk, v, e, n)                                            \
+#define SM100F_DECODE_SLOTS(qk, v, e, n)                                              \
+    (!SM100F_DECODE_RECORDS(e) ||                                                     \
+             SM100F_DECODE_RING_FIT(qk, v, e, n) > SM100F_DECODE_STEP_UNITS(qk, v, e) \
+         ? SM100F_DECODE_RING_FIT(qk, v, e, n)                                        \
          : SM100F_DECODE_STEP_UNITS(qk, v, e))
 #define SM100F_DECODE_STAGE(qk) (SM100F_DECODE_STEP_KEYS(qk) * SM100F_DECODE_ROW(1))
 #define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
-    (SM100F_DECODE_RING(qk, e, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk))
+    (SM100F_DECODE_RING(qk, e, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk, e))
 #define SM100F_DECODE_MOST_STAGES 16 /* 64 KB or more on their way */
 #define SM100F_DECODE_STAGES_FIT(qk, v, e, n)                                                \
     ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
          SM100F_DECODE_STAGE(qk) -                                                           \
      (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 0))
 #define SM100F_DECODE_STAGES(qk, v, e, n)                                \
-    ((e) == 2 ? 0                                                        \
+    (!SM100F_DECODE_RECORDS(e) ? 0                                       \
      : SM100F_DECODE_STAGES_FIT(qk, v, e, n) < SM100F_DECODE_MOST_STAGES \
          ? SM100F_DECODE_STAGES_FIT(qk, v, e, n)                         \
          : SM100F_DECODE_MOST_STAGES)
@@ -147,23 +157,19 @@
 #define SM100F_DECODE_OUT_LSE    12
 
 /* Threads: a warpgroup of producers, two of softmax, one that holds a warp for each of the products, and
- * of e4m3 one for Q. Where keys are widened there are two of producers, unless 64 rows of e4m3 take the
- * registers (softmax of 32 rows needs 136, of 64 more than 152), or softmax is the slower one, as of dimension 64. */
-#define SM100F_DECODE_PRODUCERS(qk, e, n) \
-    ((e) == 2 || ((e) == 1 && ((n) > 32 || (qk) == 64)) ? 4 : 8)
-#define SM100F_DECODE_QK_WARP(qk, e, n) (SM100F_DECODE_PRODUCERS(qk, e, n) + 8)
-#define SM100F_DECODE_PV_WARP(qk, e, n) (SM100F_DECODE_QK_WARP(qk, e, n) + 1)
-#define SM100F_DECODE_Q_WARP(qk, e, n)  (SM100F_DECODE_QK_WARP(qk, e, n) + 2)
-#define SM100F_DECODE_WARPS(qk, e, n)   (SM100F_DECODE_QK_WARP(qk, e, n) + 4)
-#define SM100F_DECODE_THREADS(qk, e, n) (32 * SM100F_DECODE_WARPS(qk, e, n))
+ * of records one for Q. Where keys are widened there are two of producers. */
+#define SM100F_DECODE_PRODUCERS(qk, e, n) (SM100F_DECODE_RECORDS(e) ? 8 : 4)
+#define SM100F_DECODE_QK_WARP(qk, e, n)   (SM100F_DECODE_PRODUCERS(qk, e, n) + 8)
+#define SM100F_DECODE_PV_WARP(qk, e, n)   (SM100F_DECODE_QK_WARP(qk, e, n) + 1)
+#define SM100F_DECODE_Q_WARP(qk, e, n)    (SM100F_DECODE_QK_WARP(qk, e, n) + 2)
+#define SM100F_DECODE_WARPS(qk, e, n)     (SM100F_DECODE_QK_WARP(qk, e, n) + 4)
+#define SM100F_DECODE_THREADS(qk, e, n)   (32 * SM100F_DECODE_WARPS(qk, e, n))
 /* Of a full_bar: each producer thread, or one for all. */
 #define SM100F_DECODE_ARRIVALS(qk, e, n) (32 * SM100F_DECODE_PRODUCERS(qk, e, n))
 /* Registers after setmaxnreg: softmax takes what the others give. */
-#define SM100F_DECODE_PRODUCER_REGS(qk, e, n) \
-    ((e) == 2 ? 88 : SM100F_DECODE_PRODUCERS(qk, e, n) == 4 ? 96 : 64)
-#define SM100F_DECODE_ISSUER_REGS(qk, e, n) \
-    ((e) == 2 ? 88 : SM100F_DECODE_PRODUCERS(qk, e, n) == 4 ? 96 : 80)
-#define SM100F_DECODE_LAUNCH_REGS(qk, e, n) SM_REGISTERS_8(SM100F_DECODE_THREADS(qk, e, n))
+#define SM100F_DECODE_PRODUCER_REGS(qk, e, n) (SM100F_DECODE_RECORDS(e) ? 64 : 88)
+#define SM100F_DECODE_ISSUER_REGS(qk, e, n)   (SM100F_DECODE_RECORDS(e) ? 80 : 88)
+#define SM100F_DECODE_LAUNCH_REGS(qk, e, n)   SM_REGISTERS_8(SM100F_DECODE_THREADS(qk, e, n))
 #define SM100F_DECODE_SOFTMAX_REGS(qk, e, n)                                          \
     ((SM100F_DECODE_WARPS(qk, e, n) / 4 * SM100F_DECODE_LAUNCH_REGS(qk, e, n) -       \
       SM100F_DECODE_PRODUCERS(qk, e, n) / 4 * SM100F_DECODE_PRODUCER_REGS(qk, e, n) - \
@@ -175,16 +181,25 @@
 #define SM100F_DECODE_WARP_ROWS(qk, n) ((n) / SM100F_DECODE_BLOCK_STEPS(qk))
 #define SM100F_DECODE_SUMS(qk)         (8 / SM100F_DECODE_BLOCK_STEPS(qk))
 
-/* Tensor memory: two S, then O in slices of 128 columns of V; a column is a row of the tile. */
+/* Tensor memory: S of some steps, then O in slices of 128 columns of V; a column is a row of the tile. */
+#define SM100F_DECODE_S_SHIFT(e)   ((e) == 1 ? 2 : 1)
+#define SM100F_DECODE_S_BUFFERS(e) (1 << SM100F_DECODE_S_SHIFT(e))
+/* Steps that QK runs ahead of PV at most: not so many that a place in the ring held a unit of V meanwhile, for
+ * which QK does not wait. */
+#define SM100F_DECODE_AHEAD(qk, v, e, n)                                             \
+    (SM100F_DECODE_SLOTS(qk, v, e, n) > 3 * SM100F_DECODE_STEP_UNITS(qk, v, e)   ? 4 \
+     : SM100F_DECODE_SLOTS(qk, v, e, n) > 2 * SM100F_DECODE_STEP_UNITS(qk, v, e) ? 3 \
+                                                                                 : 2)
 #define SM100F_DECODE_SLICES(v)       (((v) + 127) / 128)
-#define SM100F_DECODE_O_COLUMN(n)     (2 * (n))
+#define SM100F_DECODE_O_COLUMN(e, n)  (SM100F_DECODE_S_BUFFERS(e) * (n))
 #define SM100F_DECODE_O_COLUMNS(v, n) (SM100F_DECODE_SLICES(v) * (n))
-#define SM100F_DECODE_TMEM_USED(v, n) (SM100F_DECODE_O_COLUMN(n) + SM100F_DECODE_O_COLUMNS(v, n))
-#define SM100F_DECODE_TMEM_COLUMNS(v, n)          \
-    (SM100F_DECODE_TMEM_USED(v, n) <= 64    ? 64  \
-     : SM100F_DECODE_TMEM_USED(v, n) <= 128 ? 128 \
-     : SM100F_DECODE_TMEM_USED(v, n) <= 256 ? 256 \
-                                            : 512)
+#define SM100F_DECODE_TMEM_USED(v, e, n) \
+    (SM100F_DECODE_O_COLUMN(e, n) + SM100F_DECODE_O_COLUMNS(v, n))
+#define SM100F_DECODE_TMEM_COLUMNS(v, e, n)          \
+    (SM100F_DECODE_TMEM_USED(v, e, n) <= 64    ? 64  \
+     : SM100F_DECODE_TMEM_USED(v, e, n) <= 128 ? 128 \
+     : SM100F_DECODE_TMEM_USED(v, e, n) <= 256 ? 256 \
+                                               : 512)
 
 #define SM100F_DECODE_CTAS_PER_SM 1
 
@@ -197,32 +212,42 @@
     X(qk, SM100F_DECODE_QK_WARP(d, e, n), 1)         \
     X(pv, SM100F_DECODE_PV_WARP(d, e, n), 1)         \
     SM100F_DECODE_ROLES_##e(X, d, e, n)
-#define SM100F_DECODE_ROLES_1(X, d, e, n)      \
+#define SM100F_DECODE_ROLES_656(X, d, e, n)    \
     X(query, SM100F_DECODE_Q_WARP(d, e, n), 1) \
     X(idle, (SM100F_DECODE_Q_WARP(d, e, n) + 1), 1)
-#define SM100F_DECODE_ROLES_656           SM100F_DECODE_ROLES_1
-#define SM100F_DECODE_ROLES_584           SM100F_DECODE_ROLES_1
+#define SM100F_DECODE_ROLES_584           SM100F_DECODE_ROLES_656
 #define SM100F_DECODE_ROLES_2(X, d, e, n) X(idle, SM100F_DECODE_Q_WARP(d, e, n), 2)
+#define SM100F_DECODE_ROLES_1             SM100F_DECODE_ROLES_2
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
-#define SM100F_DECODE_SHARED(X, qk, v, e, n)                                \
-    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk, e)) \
-    X(tile_p, SM100F_DECODE_P(qk, e, n), SM100F_DECODE_TILE_P(qk, n), 1)    \
-    X(ring, SM100F_DECODE_RING(qk, e, n), SM100F_DECODE_UNIT(qk),           \
-      SM100F_DECODE_SLOTS(qk, v, e, n))                                     \
-    SM100F_DECODE_SHARED_##e(X, qk, v, e, n)
-#define SM100F_DECODE_SHARED_1(X, qk, v, e, n)                               \
+#define SM100F_DECODE_SHARED(X, qk, v, e, n)                                                       \
+    X(tile_q, 0, SM100F_DECODE_TILE_Q(qk, n), SM100F_DECODE_Q_TILES(qk, e))                        \
+    SM100F_DECODE_SHARED_T_##e(X, qk, e, n)                                                        \
+        X(tile_p, SM100F_DECODE_P(qk, e, n), SM100F_DECODE_TILE_P(qk, e, n),                       \
+          SM100F_DECODE_P_TILES(e)) X(ring, SM100F_DECODE_RING(qk, e, n),                          \
+                                      SM100F_DECODE_UNIT(qk, e), SM100F_DECODE_SLOTS(qk, v, e, n)) \
+            SM100F_DECODE_SHARED_##e(X, qk, v, e, n)
+#define SM100F_DECODE_SHARED_T_1(X, qk, e, n) \
+    X(terms, SM100F_DECODE_T(qk, e, n), SM100F_DECODE_TILE_T(qk, e, n), 1)
+#define SM100F_DECODE_SHARED_T_2(X, qk, e, n)
+#define SM100F_DECODE_SHARED_T_656(X, qk, e, n)
+#define SM100F_DECODE_SHARED_T_584(X, qk, e, n)
+#define SM100F_DECODE_SHARED_656(X, qk, v, e, n)                             \
     X(stages, SM100F_DECODE_STAGES_AT(qk, v, e, n), SM100F_DECODE_STAGE(qk), \
       SM100F_DECODE_PLACES(qk, v, e, n))
-#define SM100F_DECODE_SHARED_656 SM100F_DECODE_SHARED_1
-#define SM100F_DECODE_SHARED_584 SM100F_DECODE_SHARED_1
+#define SM100F_DECODE_SHARED_584 SM100F_DECODE_SHARED_656
+#define SM100F_DECODE_SHARED_1   SM100F_DECODE_SHARED_2
 #define SM100F_DECODE_SHARED_2(X, qk, v, e, n)
 
 /* X(name, first column, columns) */
-#define SM100F_DECODE_TMEM(X, v, n) \
-    X(s_0, 0, n)                    \
-    X(s_1, n, n)                    \
-    X(o, SM100F_DECODE_O_COLUMN(n), SM100F_DECODE_O_COLUMNS(v, n))
+#define SM100F_DECODE_TMEM(X, v, e, n) \
+    X(s_0, 0, n)                       \
+    X(s_1, n, n)                       \
+    SM100F_DECODE_TMEM_##e(X, n) X(o, SM100F_DECODE_O_COLUMN(e, n), SM100F_DECODE_O_COLUMNS(v, n))
+#define SM100F_DECODE_TMEM_1(X, n) X(s_2, 2 * (n), n) X(s_3, 3 * (n), n)
+#define SM100F_DECODE_TMEM_2(X, n)
+#define SM100F_DECODE_TMEM_656(X, n)
+#define SM100F_DECODE_TMEM_584(X, n)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
 #define SM100F_DECODE_HANDOFFS(X, d, e, n)                              \
@@ -233,17 +258,22 @@
 #define SM100F_DECODE_FREES_2      SM100F_DECODE_FREES_1
 #define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_1
 #define SM100F_DECODE_FREES_584(X) X(empty_bar, 1, 0, 0, pv, producer) /* all units are V */
-#define SM100F_DECODE_HANDOFFS_1(X, d, e, n)                              \
+#define SM100F_DECODE_HANDOFFS_656(X, d, e, n)                            \
     X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, 0, producer, qk + pv) \
     X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)           \
     X(q_wide, 8, 0, 0, softmax, qk)                                       \
     X(q_empty, 1, 0, 0, qk, query)
-#define SM100F_DECODE_HANDOFFS_656 SM100F_DECODE_HANDOFFS_1
-#define SM100F_DECODE_HANDOFFS_584 SM100F_DECODE_HANDOFFS_1
-#define SM100F_DECODE_HANDOFFS_2(X, d, e, n)                                         \
-    X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, SM100F_DECODE_UNIT(d), producer, \
-      softmax + qk + pv)                                                             \
-    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                        \
+#define SM100F_DECODE_HANDOFFS_584 SM100F_DECODE_HANDOFFS_656
+#define SM100F_DECODE_HANDOFFS_1(X, d, e, n)                                            \
+    X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, SM100F_DECODE_UNIT(d, e), producer, \
+      softmax + qk + pv)                                                                \
+    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, softmax)                      \
+    X(q_wide, 8, 0, 0, softmax, qk)                                                     \
+    X(q_empty, 1, 0, 0, qk, producer)
+#define SM100F_DECODE_HANDOFFS_2(X, d, e, n)                                            \
+    X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, SM100F_DECODE_UNIT(d, e), producer, \
+      softmax + qk + pv)                                                                \
+    X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), producer, qk)                           \
     X(q_empty, 1, 0, 0, qk, producer)
 
 /* X(storage, writers, readers) */
@@ -253,7 +283,7 @@
             X(references, softmax, softmax) X(limits, softmax, softmax)    \
                 X(tree_masks, softmax, softmax) X(s_0, qk.mma, softmax.ld) \
                     X(s_1, qk.mma, softmax.ld) X(o, pv.mma + softmax.st, softmax.ld)
-#define SM100F_DECODE_FLOWS_1(X)                                \
+#define SM100F_DECODE_FLOWS_656(X)                              \
     X(tile_q, query.tma + softmax, qk.mma + softmax)            \
     X(stages, producer.cp, producer)                            \
     X(ring, producer, qk.mma + pv.mma)                          \
@@ -262,8 +292,16 @@
       producer + softmax + qk + pv + query + idle)              \
     X(split_sums, producer + softmax + qk + pv + query + idle,  \
       producer + softmax + qk + pv + query + idle)
-#define SM100F_DECODE_FLOWS_656 SM100F_DECODE_FLOWS_1
-#define SM100F_DECODE_FLOWS_584 SM100F_DECODE_FLOWS_1
+#define SM100F_DECODE_FLOWS_584 SM100F_DECODE_FLOWS_656
+#define SM100F_DECODE_FLOWS_1(X)                                                             \
+    X(tile_q, producer.tma, softmax)                                                         \
+    X(terms, softmax, qk.mma)                                                                \
+    X(ring, producer.tma + producer.cp + softmax, qk.mma + pv.mma)                           \
+    X(row_factors, softmax, softmax)                                                         \
+    X(s_2, qk.mma, softmax.ld)                                                               \
+    X(s_3, qk.mma, softmax.ld)                                                               \
+    X(split_found, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle) \
+    X(split_sums, producer + softmax + qk + pv + idle, producer + softmax + qk + pv + idle)
 #define SM100F_DECODE_FLOWS_2(X)                                                             \
     X(tile_q, producer.tma, qk.mma)                                                          \
     X(ring, producer.tma + producer.cp + softmax, qk.mma + pv.mma)                           \

@@ -69,7 +69,7 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
                        SM_SHARED_BYTES,                                                         \
                    "shared memory");                                                            \
     _Static_assert((P##_DECODE_OUT_BYTES + 4 * P##_DECODE_SUMS(qk)) * (n) <=                    \
-                       P##_DECODE_TILE_P(qk, n),                                                \
+                       P##_DECODE_TILE_P(qk, e, n),                                             \
                    "words at the end of a tile");                                               \
     _Static_assert(P##_DECODE_SLOTS(qk, v, e, n) >= P##_DECODE_STEP_UNITS(qk, v, e) &&          \
                        P##_DECODE_SLOTS(qk, v, e, n) <= 32,                                     \
@@ -77,7 +77,8 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
     _Static_assert((v) == 64 || P##_DECODE_V_SHARED(qk, e) || P##_DECODE_CHUNKS(qk) % 2 == 0 || \
                        P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v, e) == 0,    \
                    "two chunks of V lie side by side");                                         \
-    _Static_assert((e) == 2 || P##_DECODE_STAGES(qk, v, e, n) > 1, "loads run ahead");          \
+    _Static_assert(!P##_DECODE_RECORDS(e) || P##_DECODE_STAGES(qk, v, e, n) > 1,                \
+                   "loads run ahead");                                                          \
     _Static_assert(                                                                             \
         !P##_DECODE_RECORDS(e) ||                                                               \
             (P##_DECODE_SCALE_STEPS * P##_DECODE_SCALE_BYTES(e) * P##_DECODE_STEP_KEYS(qk) <=   \
@@ -90,16 +91,16 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
                        P##_DECODE_STATIC_BYTES,                                                 \
                    "STATIC_BYTES");                                                             \
     _Static_assert(P##_DECODE_SOFTMAX_REGS(qk, e, n) % 8 == 0, "registers move in steps of 8"); \
-    _Static_assert(P##_DECODE_TMEM_USED(v, n) <= P##_DECODE_TMEM_COLUMNS(v, n), "TMEM_COLUMNS");
+    _Static_assert(P##_DECODE_TMEM_USED(v, e, n) <= P##_DECODE_TMEM_COLUMNS(v, e, n),           \
+                   "TMEM_COLUMNS");
 
 SM100F_DECODE_VARIANTS(CHECK_BLACKWELL)
 SM100F_MLA_VARIANTS(CHECK_BLACKWELL)
 
 static const struct plan_flow flows_100f_1[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 1));
 static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 2));
-
-#define flows_100f_656 flows_100f_1
-#define flows_100f_584 flows_100f_1
+static const struct plan_flow flows_100f_656[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 656));
+#define flows_100f_584 flows_100f_656
 
 #define TABLES_BLACKWELL(P, t, qk, v, e, n)                                  \
     static const struct plan_range t##_roles_##qk##_##v##_##e##_##n[] =      \
@@ -107,7 +108,7 @@ static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PL
     static const struct plan_range t##_shared_##qk##_##v##_##e##_##n[] =     \
         PLAN_RANGES(P##_DECODE_SHARED(PLAN_SHARED, qk, v, e, n));            \
     static const struct plan_range t##_tmem_##qk##_##v##_##e##_##n[] =       \
-        PLAN_RANGES(P##_DECODE_TMEM(PLAN_TMEM, v, n));                       \
+        PLAN_RANGES(P##_DECODE_TMEM(PLAN_TMEM, v, e, n));                    \
     static const struct plan_handoff t##_handoffs_##qk##_##v##_##e##_##n[] = \
         PLAN_HANDOFFS(P##_DECODE_HANDOFFS(PLAN_HANDOFF_SPAN, qk, e, n));     \
     static const struct decode_shape t##_shape_##qk##_##v##_##e##_##n = {    \
@@ -130,7 +131,7 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
         .text = text_name,                                                  \
         .threads = P##_DECODE_THREADS(qk, e, n),                            \
         .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n),           \
-        .tmem_columns = P##_DECODE_TMEM_COLUMNS(v, n),                      \
+        .tmem_columns = P##_DECODE_TMEM_COLUMNS(v, e, n),                   \
         .cluster = 1,                                                       \
         .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                              \
         .maps = maps,                                                       \
