@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { OUT_WORDS = 4096, REPORT_BYTES = 16384, TEXT_BYTES = 16384 };
-
 static char report_path[64];
 static uint32_t *out; /* device memory, also ours */
 
