@@ -251,7 +251,7 @@ static void configure(hewn_gemm_plan *plan)
                                 << (k->fitted ? GEMM_FIT_FETCHES : 0);
 }
 
-/* Slices of K: one for each y of the grid, a cluster for each of its tiles; ptx/inc/slices.inc. */
+/* Slices of K: the grid has one for each y, and along x a cluster for each tile (ptx/inc/slices.inc). */
 static void configure_slices(hewn_gemm_plan *plan, uint32_t slices)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
@@ -460,7 +460,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     return hewn_plan_need_maps(context, name, err);
 }
 
-/* `cut`: the batch's problems are slices of K, which all have the one A and the one B. */
+/* `cut`: the batch's problems are slices of K, which share one A and one B. */
 static int fill(hewn_gemm_plan *plan, hewn_context *context, const hewn_gemm_desc *d, int cut,
                 hewn_error *err)
 {

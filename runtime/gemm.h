@@ -113,8 +113,8 @@ void hewn_gemm_slices_destroy(struct gemm_slices *slices);
 /* What a plan's description says of them. */
 int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_info *info,
                               hewn_error *err);
-/* gemm.c. The plan of a batch of problems that are slices of K: all have the description's one A and one B, with all of
- * K, and each its own k-blocks. */
+/* gemm.c. The plan of a batch of problems that are slices of K. They share the description's A and B,
+ * with all of K; each has its own k-blocks. */
 int hewn_gemm_slices_plan(hewn_context *context, const hewn_gemm_desc *desc, hewn_gemm_plan **out,
                           hewn_error *err);
 /* A run with checked arguments: with a workspace, or where one must be; *done 0 where the plan itself is to

@@ -55,8 +55,9 @@ static const double memory_bytes = 2512;  /* a cycle, all SMs: 4.4 TB/s */
 static const double written = 0.9464,
                     askew_written = 2.044; /* a byte of D against one that is read */
 static const double start = 3781, start_cluster = 39.25, spread_cluster = 34.96;
-/* Of the start: what the launch before hides while no two of their CTAs share a TPC; what spread tiles of 64 rows take
- * longer. Between two tiles of 256 rows; bytes of memory, a cycle, that come to a CTA. */
+/* apart_early: what the launch before hides of the start while no two CTAs share a TPC. short_late: how much
+ * longer spread tiles of 64 rows take to start. tall_between: between two tiles of 256 rows. cta_bytes:
+ * bytes of memory that come to a CTA in a cycle. */
 static const double apart_early = 522.1, short_late = 151.6, tall_between = 3000, cta_bytes = 57.39;
 static const double late_between = 1907, fill = 265.4, exposed = 1.366;
 static const double read_again = 1.018;
@@ -641,7 +642,8 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 int hewn_gemm_cuts(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t slices)
 {
-    /* With parts beyond a portable cluster, some slices of `oddfew` came out wrong on an H200 (ptx/sm_90a/LEDGER.md). */
+    /* With more parts than a portable cluster has CTAs, some slices of `oddfew` had wrong results on an
+     * H200 (ptx/sm_90a/LEDGER.md). */
     return parts <= HEWN_GEMM_CLUSTER &&
            ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
 }

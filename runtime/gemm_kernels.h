@@ -67,8 +67,8 @@ enum {
     GEMM_SLICE_BYTES = 512 /* of a row of K that slices have at least, where they are chosen */
 };
 
-/* The problem of slices where K is cut into so many, as hewn_gemm_desc has them: a batch of the longest, with sums of
- * f32. */
+/* The problem that stands for `slices` slices of K, a number as in hewn_gemm_desc: a batch of as many of
+ * the longest slice, with sums of f32. */
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *problem,
                                                uint32_t slices);
 
@@ -91,7 +91,7 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
 
 /* All of them, of every target. */
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count);
-/* Those of a target, one behind another; none: it is not known. */
+/* Those of a target, which lie one behind another; *count 0: the target is not known. */
 const struct hewn_gemm_kernel *hewn_gemm_kernels_of(const char *target, size_t *count);
 
 /* k of a k-block of elements of that many bytes. */

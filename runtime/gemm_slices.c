@@ -49,8 +49,8 @@ _Static_assert(offsetof(struct combine_scalars, beta) + 4 == GEMM_COMBINE_PARAM_
 
 /* ---- the plan -- */
 
-/* The slices: a batch of problems with the one A and the one B. The combine kernel has the scales and what follows the
- * sums. */
+/* The slices: a batch of problems that share one A and one B. Scales, and what follows the sums, are
+ * left to the combine kernel. */
 static hewn_gemm_desc slice_desc(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
                                  const struct hewn_gemm_choice *choice, uint32_t turned,
                                  uint32_t slices)

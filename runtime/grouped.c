@@ -83,9 +83,9 @@ static const struct grouped_kernel kernels[] = {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels, PAIRS = 2 };
 
-/* How a kernel's CTAs work together, and what stands behind its variant's name for that: alone; two or four share
- * loads, as the parameter `pair` says; or so many CTAs share a tile's k-blocks. Of 6 or 7 parts the sums would not fit
- * ptx/sm_90a/grouped_parts.inc's areas. */
+/* How a kernel's CTAs work together, with the suffix of the variant's name: alone; two or four share
+ * loads, as the parameter `pair` says; or `parts` CTAs share a tile's k-blocks. The sums of 6 or 7
+ * parts would not fit the areas of ptx/sm_90a/grouped_parts.inc. */
 struct grouped_form {
     char name[3];
     uint8_t pair, parts;
@@ -130,8 +130,9 @@ static uint32_t cluster_sides(const struct grouped_kernel *k, uint32_t pair)
     return k->ctas << pair > 2 ? 2 : 1;
 }
 
-/* Rows of tiles of all groups, whose rows are spread about the mean unless they are planes, that `two` or one of them are computed together;
- * of a row that is left over, tiles side by side, which are half as many. */
+/* Rows of tiles of all groups, in units that are computed together: two rows if `two`, else one. A row
+ * that is left over counts half, because its tiles are computed side by side. The rows of groups are
+ * spread about the mean, except those of planes, which are known. */
 static double tile_rows(const struct grouped_problem *p, uint32_t tile_m, uint32_t two)
 {
     static const double spread[] = {0.7, 0.85, 1, 1.15, 1.3};
@@ -153,8 +154,8 @@ static double all_bytes(const struct grouped_problem *p, double row)
            (row * ((double)p->of[GROUPED_B].rows + m) + n * m * p->of[GROUPED_D].element);
 }
 
-/* Clusters that run at once: one lies within a GPC, and GPCs have different numbers of SMs. An H200 holds 66 of 2 CTAs,
- * 39 of 3, 30 of 4, 15 of 8. */
+/* Clusters that run at once. A cluster lies within a GPC, and GPCs have different numbers of SMs. An
+ * H200 holds 66 clusters of 2 CTAs, 39 of 3, 30 of 4, 15 of 8. */
 static uint32_t clusters_of(uint32_t sm_count, uint32_t cluster)
 {
     uint32_t fit = (cluster <= 2 ? sm_count : sm_count - sm_count / 11) / cluster;
@@ -176,7 +177,7 @@ static double cost_90(const struct grouped_kernel *k, const struct grouped_form 
     double multiply = block_cycles[k - kernels][pair > 0];
     /* one consumer multiplies: nobody's products run beside its additions */
     if (k->tile_m == 128 && p->expected_m <= 64) multiply = multiply / 2 + lone;
-    /* of 256 rows those of the last 64 are left out where a group has none there */
+    /* a tile of 256 rows leaves out its last 64 where the group has no rows there */
     if (k->tile_m > 128 && p->expected_m > 128 && p->expected_m <= 192) multiply *= 0.9;
     const uint32_t rows = p->expected_m < k->tile_m ? p->expected_m : k->tile_m;
     double fetch = GROUPED_BLOCK * (rows + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
@@ -206,7 +207,7 @@ static double block_100(double rows, double columns, uint32_t ctas, uint32_t clu
     return fetch < 2 * columns ? 2 * columns : fetch;
 }
 
-/* Columns of tiles, or of two side by side: a narrow last one is a part of one. */
+/* Columns of tiles, or of two tiles side by side. A narrow last one counts as a fraction. */
 static double tile_columns(const struct grouped_kernel *k, uint32_t columns, uint32_t sides)
 {
     const uint32_t whole = columns / (k->tile_n * sides), rest = columns % (k->tile_n * sides);
@@ -272,7 +273,7 @@ static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, in
             if (!name && f->pair && is_90(k) && plan->problem.m <= k->tile_m &&
                 plan->problem.columns <= k->tile_n)
                 continue; /* one tile a group */
-            if (is_90(k) && k->tile_m > 128 && plan->problem.a_rows) continue; /* no such text */
+            if (is_90(k) && k->tile_m > 128 && plan->problem.a_rows) continue; /* no kernel */
             double c =
                 (is_90(k) ? cost_90 : cost_100)(k, f, &plan->problem, (uint32_t)device->sm_count);
             if (plan->kernel && c >= least) continue;

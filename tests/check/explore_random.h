@@ -20,9 +20,10 @@ struct random_kernel {
 void random_kernel(struct random_kernel *k, struct rng *r);
 
 /*
- * The same for the lanes of one warp: three lanes, and a thread of another warp. Nothing but bar.warp.sync orders lanes, so
- * each may be a warp of its own, with a named barrier in place of bar.warp.sync: that is `apart`, which can be
- * explored. What is proved of `together` must hold for all orders of `apart`.
+ * The same for the lanes of one warp: three lanes, and a thread of another warp (`together`). In
+ * `apart`, which can be explored, each lane is a warp of its own, with a named barrier in place of
+ * bar.warp.sync; nothing else orders lanes. What is proved of `together` must be true of all orders of
+ * `apart`.
  */
 void random_lanes(struct random_kernel *together, struct random_kernel *apart, struct rng *r);
 

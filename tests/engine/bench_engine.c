@@ -204,8 +204,8 @@ int time_prefill(struct model *m, int64_t count, double *out, struct problem *p)
     return 0;
 }
 
-/* Steps of engine_step, with what the host does between them, beside steps that are enqueued one behind the other.
- * Requests have a token each, so attention is short. */
+/* Steps of engine_step, with what the host does between them, compared with steps that are enqueued one
+ * behind the other. Requests have a token each, so attention is short. */
 static int time_loop(struct model *m, int64_t slots, int steps, struct problem *p)
 {
     static const struct engine_events silent;

@@ -95,7 +95,7 @@ static void try_case(struct device *dev, struct grouped_case c)
     char name[200];
     c.seed = ++seed * 0x9E3779B97F4A7C15U;
     if (c.variant && (strchr(c.variant, 'q') || !strncmp(c.variant, "256", 3)))
-        c.a_rows = 0; /* four CTAs take no rows by number, nor have tiles of 256 rows such a text */
+        c.a_rows = 0; /* four CTAs and tiles of 256 rows take no rows by number */
     grouped_case_name(&c, name, sizeof name);
     if (test_case("%s", name)) run_case(dev, c, 2);
 }
@@ -159,7 +159,7 @@ static void by_number(struct device *dev)
     }
 }
 
-/* Parts of K: as many k-blocks as parts, and more, both ways round; more tiles than clusters; all inputs, outputs, kinds. */
+/* Parts of K: one k-block a part and more; more tiles than clusters; all inputs, outputs, kinds. */
 static void in_parts(struct device *dev)
 {
     for (int i = 0; i < 4 * PARTS; i++) {

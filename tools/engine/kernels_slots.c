@@ -22,7 +22,7 @@ static int check_slots(const struct engine_slots *s, unsigned used, hewn_error *
 /* Bits of check_slots. */
 enum { SLOT_POSITIONS = 1 << 1, SLOT_SAMPLED = 1 << 3 };
 enum { LEAST_PART = 2048 }; /* logits of a CTA: fewer are not worth another one */
-/* Logits in whose time a CTA does what does not depend on its part, and reads what another CTA of the row has. */
+/* Costs of a CTA, in logits of its part: what does not depend on the part; reading another CTA of the row. */
 enum { SAMPLE_BASE = 28672, SAMPLE_PEER = 5120 };
 
 _Static_assert(sizeof(struct engine_sampling) == ENGINE_SETTINGS_BYTES, "the kernel reads it");
@@ -48,7 +48,7 @@ static int check_sample(const struct engine_sample *a, hewn_error *err)
     return status ? status : engine_check_addresses(addresses, 3, err);
 }
 
-/* CTAs of a row. A CTA takes an SM, so many rows that have many CTAs each go through the device in turns. Clusters
+/* CTAs of a row. A CTA takes an SM, so many rows with many CTAs each run in several turns. Clusters
  * cannot use all SMs. */
 static uint32_t sample_ctas(int64_t sms, int64_t rows, int64_t vocab)
 {

@@ -1,8 +1,9 @@
 /*
- * Order between lanes by convergence alone: converged.h. The last accesses of each warp are kept, until
- * lanes meet. Lanes may know of each other in a roundabout way: one arrives at an mbarrier, another one waits. Which barrier it
- * is is not looked at: this hides, and never invents. Of accesses that there is no room for, the bytes between which each
- * lane's lie are kept: what another lane does there makes the verdict sampled.
+ * Order between lanes by convergence alone: converged.h. The last accesses of each warp are kept until
+ * its lanes meet. Lanes may also learn of each other through other warps: one arrives at an mbarrier,
+ * another waits. The code does not ask whether it is the same mbarrier, so it may miss a finding but
+ * invents none. Of accesses for which there is no room, only the range of each lane's addresses is
+ * kept; if another lane accesses that range, the verdict is sampled.
  */
 #include "check/converged.h"
 

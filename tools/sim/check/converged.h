@@ -3,9 +3,10 @@
  * reads the same bytes, or the other way round, without a bar.warp.sync or a wider barrier between.
  * Hardware before Volta promised that order; since Volta nothing does (PTX ISA "bar.warp.sync").
  * Much code relies on it, so it is an idiom: it is counted, and the verdict is not proved. If the
- * lanes have diverged at a branch, it is a race. The same holds of an mbarrier that one lane makes and another uses, and of
- * the bytes of a lane's asynchronous operation. spoken.h and heard.h have what a lane does for the others;
- * order_lanes.h reports more at level 2.
+ * lanes have diverged at a branch, it is a race. The same is true of an mbarrier that one lane
+ * initialises and another uses, and of the bytes of a lane's asynchronous operation. spoken.h is
+ * about arrivals and heard.h about waits of one lane on which others rely. order_lanes.h reports more
+ * at level 2.
  */
 #ifndef SIM_CONVERGED_H
 #define SIM_CONVERGED_H

@@ -1,4 +1,4 @@
-/* Waits by some lanes of a warp: heard.h. Which of its accesses a wait is there for is not looked at: any counts. */
+/* Waits by some lanes of a warp: heard.h. The code does not ask which accesses a wait protects: any counts. */
 #include "check/heard.h"
 
 #include "async/async.h"
@@ -40,8 +40,8 @@ static void meet(struct heard *h, uint32_t lanes, uint32_t live)
     }
 }
 
-/* The place for a wait; the last one is shared by all that there is no room for, and then only those count that know of
- * all of these. */
+/* The place for a wait. Waits without room share the last place; then a lane counts there only if it
+ * knows of all of them. */
 static void passes(struct order *o, struct order_warp *w, const struct event *e,
                    enum heard_kind kind)
 {

@@ -1,7 +1,8 @@
 /*
- * What some lanes of a warp have waited for, and others rely on without having met them since: order.h takes a warp
- * for one thread, so a wait of one lane counts for all. Between lanes only bar.warp.sync or a wider barrier orders
- * (PTX ISA "bar.warp.sync"). Lanes that run together never show it; so it is no error, but the verdict is not proved.
+ * Waits of some lanes of a warp on which other lanes rely without having met them since. order.h takes
+ * a warp for one thread, so there a wait of one lane counts for all. But only bar.warp.sync or a wider
+ * barrier orders lanes (PTX ISA "bar.warp.sync"). While lanes run together, this never shows. So it is
+ * no error, but the verdict is sampled, not proved.
  */
 #ifndef SIM_HEARD_H
 #define SIM_HEARD_H

@@ -603,8 +603,8 @@ static bool unread(const struct reads *r)
     return true;
 }
 
-/* The same box was loaded twice, and nobody has read the other one: kernels fill the half of a stage so that a narrow tile
- * has no use for, and wait for as many bytes as ever. */
+/* The same box was loaded twice, and nobody has read the other copy. If a narrow tile has no use for
+ * half of a stage, kernels fill it in this way, so the stage gets as many bytes as always. */
 static bool has_unread_twin(const struct boxes *boxes, const struct box *box)
 {
     for (uint32_t i = 1; i <= boxes->count; i++) {

@@ -213,8 +213,9 @@ static void note_pass(struct order_warp *w, const struct insn *in, uint32_t key)
 }
 
 /*
- * By the letter only a fence behind a relaxed read or wait acquires what it has seen. libcu++ has a CTA barrier there
- * (for_each_canceled), which comes after all accesses of the threads that arrive.
+ * By the letter, only a fence behind a relaxed read or wait acquires what it has seen. libcu++ has a
+ * CTA barrier in place of the fence (for_each_canceled), and the barrier comes after all accesses of
+ * the threads that arrive.
  */
 static void acquire_by_barrier(struct order *o, struct order_warp *w, const struct insn *in)
 {

@@ -244,8 +244,9 @@ static void tell_fresh(const struct accessor *a, const struct touch *t)
                  message);
 }
 
-/* An atomic works on what is there: nothing that a program can mean, unless it only leaves a value. In the system's part of
- * shared memory cooperative groups clear the bits of their barriers by red.and, each warp its own. */
+/* An atomic on bytes that nobody wrote depends on undefined values, unless it only stores a value. The
+ * exception is the system's part of shared memory: there cooperative groups clear the bits of their
+ * barriers by red.and, each warp its own. */
 static void tell_garbage(const struct accessor *a, const struct touch *t)
 {
     const struct insn *in = a->e->in;

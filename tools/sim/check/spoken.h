@@ -1,7 +1,8 @@
 /*
- * Memory that lanes of a warp have read or written, and for which another lane of it has spoken: it arrived at an
- * mbarrier without having met them since. The order of the warp says that the arrival comes after their accesses; between
- * lanes nothing does (PTX ISA "bar.warp.sync"). Where another warp then relies on it, the verdict is sampled.
+ * Memory that lanes of a warp have read or written, and for which another lane of the warp has spoken:
+ * it arrived at an mbarrier without having met them since. order.h takes the warp for one thread, so
+ * there the arrival comes after their accesses. But only bar.warp.sync or a wider barrier orders lanes
+ * (PTX ISA "bar.warp.sync"). If another warp then relies on the arrival, the verdict is sampled.
  */
 #ifndef SIM_SPOKEN_H
 #define SIM_SPOKEN_H

@@ -1,9 +1,10 @@
 /*
- * Launches that wait for the host or for other launches. A kernel may poll memory that the host writes after the launch:
- * a latch in pinned memory, say. Or a kernel of another stream, submitted later, writes it. Launches run inside the call
- * that submits them, so such a one runs on a thread of its own, which gives the turn back to the call where nothing but
- * a poll of memory that others can write is left. The call returns, and the launch is
- * tried again whenever the driver is called (cuda_deferred.c), and by a thread that does so while the host works.
+ * Launches that wait for the host or for other launches. A kernel may poll memory that the host, or
+ * a later kernel of another stream, writes after the launch: a latch in pinned memory, for example.
+ * Launches run inside the call that submits them, so such a launch runs on a thread of its own. When
+ * all it can do is poll memory that others can write, the thread gives the turn back to the call. The
+ * call returns, and the launch is tried again whenever the driver is called (cuda_deferred.c), and by
+ * a thread that does so while the host works.
  * Only one of the two ever runs: whoever has the turn has the driver's lock.
  */
 #ifndef SIM_RUNNING_H
