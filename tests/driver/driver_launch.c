@@ -53,8 +53,8 @@ static void test_legacy_launch(hewn_cu_function f)
     CHECK_INT(cu.cuParamSetv(f, 0, &out, sizeof out), 0);
     CHECK_INT(cu.cuParamSeti(f, sizeof out, 33), 0);
     CHECK_INT(cu.cuParamSetSize(f, sizeof out + 4), 0);
-    CHECK_INT(cu.cuParamSetv(f, -1, &out, sizeof out), HEWN_CU_INVALID_VALUE);
-    if (simulated) {
+    if (simulated) { /* the driver 580 of a GPU writes to the offset -1 and crashes */
+        CHECK_INT(cu.cuParamSetv(f, -1, &out, sizeof out), HEWN_CU_INVALID_VALUE);
         CHECK_INT(cu.cuParamSetv(f, 4090, &out, sizeof out), HEWN_CU_INVALID_VALUE);
         CHECK_INT(cu.cuLaunchGrid(f, 0, 1), HEWN_CU_INVALID_VALUE);
     }
