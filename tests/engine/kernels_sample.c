@@ -329,10 +329,11 @@ void test_sample(struct bench *b, int random)
         {"equals", 6, 600, HEWN_BF16, FEW_VALUES, 1, -1, 0, 0, false},
         {"no numbers", 5, 90, HEWN_F32, SPECIALS, 1, -1, 0, 0, false},
         {"no logit", 2, 40, HEWN_BF16, NOTHING, 1, 0.9F, 3, 0, false},
-        {"flat, two CTAs", 2, 5003, HEWN_F32, FLAT, 1, 0.97F, 0, 0, false},
+        {"flat, a cluster of 2", 2, 20011, HEWN_F32, FLAT, 1, 0.97F, 0, 0, false},
         {"negative, top_k beyond the threads", 2, 3000, HEWN_F32, NEGATIVE, 2, 0.5F, 2000, 0,
          false},
-        {"a cluster of 8", 2, 20011, HEWN_BF16, NORMAL, 0.7F, 0.8F, 40, 0, false},
+        {"a cluster of 4", 2, 70001, HEWN_F32, NORMAL, 0.9F, 0.8F, 0, 0, false},
+        {"a cluster of 8", 1, 140003, HEWN_BF16, NORMAL, 0.7F, 0.8F, 40, 0, false},
         {"one token", 2, 1, HEWN_F32, NORMAL, 1, 0.5F, 0, 0, false},
         {"rows in turns", 40, 8205, HEWN_F32, NORMAL, 0.8F, 0.9F, 0, 0, false},
     };
