@@ -86,8 +86,8 @@ form lanes-init 1 -DAPART 'error: mbarrier-'
 form lanes-init 0 '-DAPART -DFIXED' 'proved for every order' "$clean"
 for d in '' -DBULK -DSOURCE -DWRITTEN; do in_step lanes-refill $d; done
 for d in '' -DMANY; do in_step lanes-read-long-ago $d; done
-for d in '' -DFILLS -DGLOBAL; do in_step lanes-spoken-for $d; done
-for d in '' -DSTORED -DGIVEN; do in_step lanes-heard-by-one $d; done
+for d in '' -DFILLS -DGLOBAL -DSLEEPS; do in_step lanes-spoken-for $d; done
+for d in '' -DSTORED -DOWN -DGIVEN; do in_step lanes-heard-by-one $d; done
 form pegainfer-542 1 '' 'error: mbarrier-overrun'
 if head -n 1 "$work.log" | grep -q 'error: mbarrier-overrun'; then ok; else fail 'pegainfer-542: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
 for seed in 5 7 8; do

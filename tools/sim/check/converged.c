@@ -619,9 +619,18 @@ static void speak(struct order *o, struct order_warp *w, const struct ring *r, u
 static void arrived(struct order *o, struct order_warp *w)
 {
     struct converged *c = w->converged;
+    w->cta->cluster->speaker = NULL;
+    if (!c || !c->arrived.lanes) return;
     speak(o, w, &c->reads, c->arrived.lanes, c->arrived.in);
     speak(o, w, &c->writes, c->arrived.lanes, c->arrived.in);
     c->arrived.lanes = 0;
+}
+
+/* What another warp does comes after the whole instruction, though the warp that arrived may sleep behind it. */
+static void end_arrival(struct order *o, const struct order_warp *w)
+{
+    struct order_warp *s = w->cta->cluster->speaker;
+    if (s && (s != w || s->converged->arrived.step != w->warp->steps)) arrived(o, s);
 }
 
 static void note_arrival(struct order *o, struct order_warp *w, const struct event *e)
@@ -633,6 +642,7 @@ static void note_arrival(struct order *o, struct order_warp *w, const struct eve
     c->arrived.step = w->warp->steps;
     c->arrived.key = e->key;
     c->arrived.lanes |= e->lanes;
+    w->cta->cluster->speaker = w;
 }
 
 /* Some lanes arrive for the whole warp. */
@@ -659,8 +669,7 @@ static int ways_of(const struct event *e)
 
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)
 {
-    if (w->converged && w->converged->arrived.lanes && w->converged->arrived.step != w->warp->steps)
-        arrived(o, w);
+    end_arrival(o, w);
     if (e->kind == EV_ACCESS) spoken_access(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:

@@ -1,4 +1,7 @@
-/* Waits by some lanes of a warp: heard.h. The code does not ask which accesses a wait protects: any counts. */
+/*
+ * Waits by some lanes of a warp: heard.h. The code does not ask which accesses a wait protects: any counts; with bulk
+ * groups, any to the range of bytes that the lane's operations have used.
+ */
 #include "check/heard.h"
 
 #include "async/async.h"
@@ -9,10 +12,16 @@
 enum { HEARD_MOST = 8 };
 
 enum heard_kind {
-    HEARD_PHASE,  /* of an mbarrier */
     HEARD_COPIES, /* bulk groups are complete */
     HEARD_READ,   /* the sources of bulk groups have been read */
+    HEARD_PHASE,  /* of an mbarrier */
     HEARD_GRID    /* griddepcontrol.wait */
+};
+
+/* Waits for bulk groups, each lane's for its own. */
+struct heard_groups {
+    uint32_t lanes;             /* that have waited */
+    uint32_t knows[WARP_LANES]; /* by lane: of whose waits */
 };
 
 struct heard {
@@ -24,11 +33,87 @@ struct heard {
         uint32_t lanes; /* that know of it */
     } at[HEARD_MOST];
     uint32_t count;
+    struct heard_groups groups[2]; /* HEARD_COPIES, HEARD_READ */
+    /* Lanes that have had something in a bulk group, the bytes between which it all lay in shared [0] and global [1]
+     * memory, and the operation that is being announced. */
+    uint32_t issued;
+    struct heard_bytes {
+        uint64_t low, high;
+    } bytes[2][WARP_LANES];
+    uint64_t token;
+    uint32_t issuer;
 };
+
+static struct heard *heard_of(struct order *o, struct order_warp *w)
+{
+    if (!w->heard) w->heard = calloc(1, sizeof *w->heard);
+    order_keep(o, w->heard != NULL);
+    return w->heard;
+}
 
 static void drop(struct heard *h, uint32_t i)
 {
     h->at[i] = h->at[--h->count];
+}
+
+static void groups_meet(struct heard_groups *g, uint32_t lanes, uint32_t live)
+{
+    uint32_t known = 0, all = g->lanes;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) known |= g->knows[first_lane(rest)];
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) g->knows[first_lane(rest)] = known;
+    for (uint32_t rest = live; rest; rest &= rest - 1) all &= g->knows[first_lane(rest)];
+    if (all == g->lanes) *g = (struct heard_groups){0};
+}
+
+/* A group is a thread's: a lane that has none waits for nothing, and no lane waits for another's (PTX ISA
+ * "cp.async.bulk.wait_group"). What was known of a lane's wait is not known of its next. */
+static void groups_pass(struct heard *h, const struct event *e, enum heard_kind kind)
+{
+    struct heard_groups *g = &h->groups[kind];
+    const uint32_t lanes = e->lanes & h->issued;
+    for (uint32_t l = 0; l < WARP_LANES; l++)
+        g->knows[l] = (g->knows[l] & ~lanes) | (lanes & 1U << l);
+    g->lanes |= lanes;
+    groups_meet(g, 0, e->warp->live);
+}
+
+static uint64_t place_of(const struct event *e, uint64_t address)
+{
+    return e->space == SPACE_SHARED ? address & SHARED_OFFSET_MASK : address;
+}
+
+static void add_bytes(struct heard *h, const struct event *e, uint64_t address)
+{
+    struct heard_bytes *b = &h->bytes[e->space == SPACE_GLOBAL][h->issuer];
+    const uint64_t low = place_of(e, address), high = low + e->size;
+    if (!b->high || low < b->low) b->low = low;
+    if (high > b->high) b->high = high;
+}
+
+/* What an operation in a bulk group reads or writes. */
+static void groups_access(struct heard *h, const struct event *e)
+{
+    if (e->token != h->token || (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL)) return;
+    if (!e->addresses) add_bytes(h, e, e->address);
+    for (uint32_t rest = e->addresses ? e->lanes : 0; rest; rest &= rest - 1)
+        add_bytes(h, e, e->addresses[first_lane(rest)]);
+}
+
+/* Whether a lane goes on where another one has waited. Of an arrival or a copy it is not known for which bytes it is. */
+static bool groups_missed(const struct heard *h, enum heard_kind kind, const struct event *e)
+{
+    const struct heard_groups *g = &h->groups[kind];
+    for (uint32_t rest = g->lanes ? e->lanes : 0; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest), others = g->lanes & ~g->knows[lane];
+        uint64_t at;
+        if (e->kind != EV_ACCESS && others) return true;
+        at = place_of(e, e->addresses ? e->addresses[lane] : e->address);
+        for (uint32_t o = others; o; o &= o - 1) {
+            const struct heard_bytes *b = &h->bytes[e->space == SPACE_GLOBAL][first_lane(o)];
+            if (at < b->high && at + e->size > b->low) return true;
+        }
+    }
+    return false;
 }
 
 /* Lanes know what any of them knew. */
@@ -38,6 +123,8 @@ static void meet(struct heard *h, uint32_t lanes, uint32_t live)
         if (h->at[i].lanes & lanes) h->at[i].lanes |= lanes;
         if ((live & ~h->at[i].lanes) == 0) drop(h, i);
     }
+    for (int i = 0; i < 2; i++)
+        if (h->groups[i].lanes) groups_meet(&h->groups[i], lanes, live);
 }
 
 /* The place for a wait. Waits without room share the last place; then a lane counts there only if it
@@ -50,8 +137,7 @@ static void passes(struct order *o, struct order_warp *w, const struct event *e,
     struct heard *h = w->heard;
     uint32_t i = 0;
     if (!h && (live & ~e->lanes) == 0) return;
-    if (!h) h = w->heard = calloc(1, sizeof *h);
-    order_keep(o, h != NULL);
+    h = heard_of(o, w);
     if (!h) return;
     while (i < h->count && (h->at[i].kind != kind || h->at[i].cta != (phase ? e->cta : NULL) ||
                             h->at[i].key != (phase ? e->key : 0)))
@@ -91,6 +177,18 @@ static void does(struct order *o, struct heard *h, const struct event *e)
         order_sampled(o, SAMPLED_LANES, e->in);
         h->count = 0; /* once is enough */
     }
+    for (int i = 0; i < 2; i++) {
+        if (!concerns((enum heard_kind)i, e) || !groups_missed(h, (enum heard_kind)i, e)) continue;
+        order_sampled(o, SAMPLED_LANES, e->in);
+        h->groups[i] = (struct heard_groups){0};
+    }
+}
+
+/* Something that completes in a bulk group. */
+static bool in_bulk_group(const struct insn *in)
+{
+    return (in->is.class == INSN_COPY || in->is.class == INSN_COPY_RED) &&
+           in->is.engine != ENGINE_CP_ASYNC && in->is.signals != SIGNALS_BYTES;
 }
 
 void heard_event(struct order *o, struct order_warp *w, const struct event *e)
@@ -101,12 +199,24 @@ void heard_event(struct order *o, struct order_warp *w, const struct event *e)
         if (e->value != FRESH_PHASE) passes(o, w, e, HEARD_PHASE);
         return;
     case EV_GROUP_WAIT:
-        if (e->key == COMMIT_BULK) passes(o, w, e, e->in->is.sources ? HEARD_READ : HEARD_COPIES);
+        if (h && e->key == COMMIT_BULK)
+            groups_pass(h, e, e->in->is.sources ? HEARD_READ : HEARD_COPIES);
         return;
     case EV_GRID_WAIT: passes(o, w, e, HEARD_GRID); return;
+    case EV_ASYNC_ISSUE:
+        if (!e->in || !in_bulk_group(e->in)) break;
+        h = heard_of(o, w);
+        if (!h) return;
+        h->issued |= e->lanes;
+        h->issuer = first_lane(e->lanes);
+        h->token = e->token;
+        break;
+    case EV_ACCESS:
+        if (h && e->token && h->issued) groups_access(h, e);
+        break;
     default: break;
     }
-    if (!h || !h->count) return;
+    if (!h || !(h->count || h->groups[0].lanes || h->groups[1].lanes)) return;
     switch (e->kind) {
     case EV_ACCESS:
     case EV_MBAR_ARRIVE:

@@ -255,6 +255,8 @@ struct order_cluster {
     struct component *components; /* [0] unused */
     uint32_t component_count, component_capacity;
     struct order_cta *ctas[CLUSTER_CTAS];
+    /* Its lanes may still be arriving, one by one: converged.c. */
+    struct order_warp *speaker;
     struct sync_point barrier; /* barrier.cluster */
     struct clock described;    /* what the release form of that fence covered */
     uint32_t grid;             /* component GRID of some warp; 0 none has waited yet */

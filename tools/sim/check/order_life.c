@@ -143,6 +143,7 @@ static void cluster_reset(struct order_cluster *c)
     for (uint32_t i = 0; i < c->flag_slots; i++) flag_free(&c->flags[i]);
     if (c->flag_slots) memset(c->flags, 0, c->flag_slots * sizeof *c->flags);
     c->flag_count = c->arrival_count = c->grid = 0;
+    c->speaker = NULL;
     clock_clear(&c->described);
     c->component_count = 1;
     sync_point_clear(&c->barrier);
