@@ -129,7 +129,7 @@ static uint32_t odd_columns(const struct hewn_gemm_extent *p, uint32_t parts, ui
     most = most / unit * unit;
     uint64_t fit = (uint64_t)hewn_gemm_clusters(sm_count, parts) * odd_ctas_per_sm(p);
     if (fit < p->batch) fit = p->batch;
-    uint64_t waves = ceil_div(p->n * p->batch, most * fit);
+    uint64_t waves = ceil_div(ceil_div(p->n, most) * p->batch, fit); /* no problem shares a tile */
     return (uint32_t)(ceil_div(ceil_div(p->n, waves * fit / p->batch), unit) * unit);
 }
 

@@ -65,13 +65,16 @@ static const int64_t odd_shapes[][3] = {{1, 65, 63},    {1, 1, 1},       {8, 103
                                         {64, 530, 73},  {64, 240, 1283}, {3, 9, 2047},
                                         {5, 2051, 75},  {24, 127, 261},  {60, 72, 1101},
                                         {2, 760, 3001}};
+/* Batches that do not divide the CTAs that run at once: 8, and 132. */
+static const int64_t odd_batches[][4] = {{46, 80, 101, 5}, {30, 150, 133, 5}, {46, 84, 33, 100}};
 static const uint32_t odd_parts[] = {1, 2, 3, 8};
 enum {
     ODD_SHAPES = sizeof odd_shapes / sizeof odd_shapes[0],
     ODD_PARTS = sizeof odd_parts / sizeof odd_parts[0],
     ODD_CASES = ODD_SHAPES * ODD_PARTS,
     ODD_MOST = 16, /* parts of the last cases, which need more SMs */
-    ODD_MOST_CASES = 3
+    ODD_MOST_CASES = 3,
+    ODD_BATCHES = sizeof odd_batches / sizeof odd_batches[0]
 };
 
 static void odd_case(struct gemm_case *g, int index)
@@ -84,6 +87,16 @@ static void odd_case(struct gemm_case *g, int index)
     const uint32_t parts = index < ODD_CASES ? odd_parts[turn] : ODD_MOST;
     s->parts = parts <= slices ? parts : 1;
     begin_anywhere(g, mix, (shape * 3 + turn * 4) % FINISHES, 3);
+}
+
+static void odd_batch(struct gemm_case *g, int index)
+{
+    hewn_gemm_desc *s = &g->desc;
+    s->m = odd_batches[index][0], s->n = odd_batches[index][1], s->k = odd_batches[index][2];
+    s->variant = "oddfew";
+    s->parts = 1;
+    begin_anywhere(g, 7 * index + 2, 0, 3);
+    s->batch = odd_batches[index][3];
 }
 
 /* Small products where matrices begin anywhere: tiles that are full, of one row or column and between, several of
@@ -196,6 +209,11 @@ static void odd_with_most_parts(struct gemm_case *g, struct gemm_turn t)
     odd_case(g, ODD_CASES + shapes[t.index]);
 }
 
+static void odd_in_batches(struct gemm_case *g, struct gemm_turn t)
+{
+    odd_batch(g, t.index);
+}
+
 static void small(struct gemm_case *g, struct gemm_turn t)
 {
     small_case(g, t.index);
@@ -222,5 +240,6 @@ const struct gemm_group gemm_odd_groups[] = {
     {.count = SMALL_CASES, .target = SM_90A, .make = small},
     {.count = SHIFTED_CASES, .target = SM_90A, .seed = 3, .make = shifted},
     {.count = TEAM_CASES, .target = SM_90A, .make = team},
+    {.count = ODD_BATCHES, .target = SM_90A, .make = odd_in_batches},
     {0},
 };
