@@ -642,10 +642,7 @@ int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
 int hewn_gemm_cuts(const struct hewn_gemm_kernel *k, uint32_t parts,
                    const struct hewn_gemm_extent *p, uint32_t slices)
 {
-    /* With more parts than a portable cluster has CTAs, some slices of `oddfew` had wrong results on an
-     * H200 (ptx/sm_90a/LEDGER.md). */
-    return parts <= HEWN_GEMM_CLUSTER &&
-           ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
+    return ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
 }
 
 struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)

@@ -162,10 +162,6 @@ static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *
     if (!in_range(d->slices))
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "slices: %u is not in 0..64, nor in 130..192",
                          d->slices);
-    if (d->slices > 1 && d->parts > HEWN_GEMM_CLUSTER)
-        return hewn_fail(err, HEWN_ERR_LIMIT,
-                         "parts: %u is more than %d, the most with slices of K", d->parts,
-                         HEWN_GEMM_CLUSTER);
     if (d->slices <= 1 || can_slice(d, extent, d->slices)) return HEWN_OK;
     if (extent->batch > 1)
         return hewn_fail(err, HEWN_ERR_LIMIT, "slices: %u is not 1, but batch is %llu", d->slices,
