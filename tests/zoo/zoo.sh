@@ -80,7 +80,7 @@ in_step() { # CASE [FORM]
     form $1 0 "$2" 'lanes of a warp are in order here only as long as they run together' "$clean"
     form $1 0 "$2 -DFIXED" 'proved for every order' "$clean"
 }
-for f in lanes-halves lanes-copy-unsynced lanes-left-reading lanes-copy-met; do in_step $f; done
+for f in lanes-halves lanes-copy-unsynced lanes-left-reading lanes-copy-met lanes-heard-many; do in_step $f; done
 for d in '' -DWAITS -DCOPIES; do in_step lanes-init $d; done
 form lanes-init 1 -DAPART 'error: mbarrier-'
 form lanes-init 0 '-DAPART -DFIXED' 'proved for every order' "$clean"

@@ -25,6 +25,7 @@ struct converged {
     /* Lanes that arrive by one instruction, one after the other. */
     struct {
         const struct insn *in;
+        const struct cta *cta; /* the mbarrier's, and its offset */
         uint64_t step;
         uint32_t key, lanes;
     } arrived;
@@ -637,8 +638,9 @@ static void note_arrival(struct order *o, struct order_warp *w, const struct eve
 {
     struct converged *c = w->converged;
     if (e->token || !e->in) return;
-    if (c->arrived.lanes && c->arrived.key != e->key) arrived(o, w);
+    if (c->arrived.lanes && (c->arrived.key != e->key || c->arrived.cta != e->cta)) arrived(o, w);
     c->arrived.in = e->in;
+    c->arrived.cta = e->cta;
     c->arrived.step = w->warp->steps;
     c->arrived.key = e->key;
     c->arrived.lanes |= e->lanes;

@@ -15,7 +15,8 @@ enum heard_kind {
     HEARD_COPIES, /* bulk groups are complete */
     HEARD_READ,   /* the sources of bulk groups have been read */
     HEARD_PHASE,  /* of an mbarrier */
-    HEARD_GRID    /* griddepcontrol.wait */
+    HEARD_GRID,   /* griddepcontrol.wait */
+    HEARD_OTHERS  /* all that there is no room for, whatever they are */
 };
 
 /* Waits for bulk groups, each lane's for its own. */
@@ -24,14 +25,16 @@ struct heard_groups {
     uint32_t knows[WARP_LANES]; /* by lane: of whose waits */
 };
 
+struct heard_wait {
+    uint8_t kind;
+    const struct cta *cta; /* the mbarrier's, and its offset */
+    uint32_t key;
+    uint64_t phase;
+    uint32_t lanes; /* that know of it */
+};
+
 struct heard {
-    struct {
-        uint8_t kind;
-        const struct cta *cta; /* the mbarrier's, and its offset */
-        uint32_t key;
-        uint64_t phase;
-        uint32_t lanes; /* that know of it */
-    } at[HEARD_MOST];
+    struct heard_wait at[HEARD_MOST];
     uint32_t count;
     struct heard_groups groups[2]; /* HEARD_COPIES, HEARD_READ */
     /* Lanes that have had something in a bulk group, the bytes between which it all lay in shared [0] and global [1]
@@ -119,6 +122,7 @@ static bool groups_missed(const struct heard *h, enum heard_kind kind, const str
 /* Lanes know what any of them knew. */
 static void meet(struct heard *h, uint32_t lanes, uint32_t live)
 {
+    if ((live & ~lanes) == 0) h->count = 0;
     for (uint32_t i = h->count; i-- > 0;) {
         if (h->at[i].lanes & lanes) h->at[i].lanes |= lanes;
         if ((live & ~h->at[i].lanes) == 0) drop(h, i);
@@ -127,8 +131,19 @@ static void meet(struct heard *h, uint32_t lanes, uint32_t live)
         if (h->groups[i].lanes) groups_meet(&h->groups[i], lanes, live);
 }
 
-/* The place for a wait. Waits without room share the last place; then a lane counts there only if it
- * knows of all of them. */
+/* Waits without room share the last place; a lane counts there only if it knows of all of them. */
+static void passes_too(struct heard *h, uint32_t lanes)
+{
+    struct heard_wait *last = &h->at[HEARD_MOST - 1];
+    if (h->count == HEARD_MOST) {
+        last->lanes &= lanes;
+        return;
+    }
+    h->count = HEARD_MOST;
+    *last = (struct heard_wait){.kind = HEARD_OTHERS, .lanes = lanes};
+}
+
+/* What lanes have waited for has a place. */
 static void passes(struct order *o, struct order_warp *w, const struct event *e,
                    enum heard_kind kind)
 {
@@ -143,8 +158,8 @@ static void passes(struct order *o, struct order_warp *w, const struct event *e,
                             h->at[i].key != (phase ? e->key : 0)))
         i++;
     if (i == h->count && (live & ~e->lanes) == 0) return;
-    if (i == HEARD_MOST) {
-        h->at[--i].lanes &= e->lanes;
+    if (i >= HEARD_MOST - 1) {
+        passes_too(h, e->lanes);
         return;
     }
     if (i == h->count) {
