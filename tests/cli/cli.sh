@@ -45,7 +45,7 @@ status "extract of an unknown name" 1 $?
 
 gpu=h200 run tune 128x256x512
 status "hewn tune" 0 $?
-want "tune prints a row of C" '^{128, 256, 512, 1, HEWN_BF16, HEWN_BF16, "[a-z0-9]*", [0-9]*, [0-9]*}, /\*' "$out"
+want "tune prints a row of C" '^{128, 256, 512, 1, HEWN_BF16, HEWN_BF16, "[a-z0-9-]*", [0-9]*, [0-9]*}, /\*' "$out"
 want "tune says that a simulator's times are none" "say nothing about a GPU" "$out"
 gpu=h200 run tune 64x64x256 --in e4m3 --out f32 --batch 2
 status "hewn tune of 8 bits" 0 $?

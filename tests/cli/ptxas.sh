@@ -85,7 +85,7 @@ status "a file that cannot be made" 255 $?
 want "a file that cannot be made" "Output file '$work/no/such/folder' could not be opened" "$out"
 
 # What is PTX but not modelled loads, and does not launch.
-text unmodelled 8.0 sm_90 '.reg .b64 %d; stacksave.u64 %d;'
+text unmodelled 8.0 sm_90 'pmevent 3;'
 run "$work/unmodelled.ptx" -o "$work/unmodelled"
 status "an instruction that is not modelled" 0 $?
 want "an instruction that is not modelled" 'unmodelled.ptx, line 8; warning : .* will not launch' "$out"

@@ -56,14 +56,13 @@ refused() { # NAME DECLARATIONS DIRECTIVES FORM
     want "$1: the module does not load" 'init 0 load 218' "$out"
 }
 
-planted opcode '' '' 'stacksave.u64 %rd2;'
+planted opcode '.global .surfref plane;' '' 'sured.b.add.1d.u32.trap [plane, {%r1}], %r2;'
 planted modifier '' '' 'mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};'
 planted types '' '' 'wmma.mma.sync.aligned.row.col.m16n16k8.f64.f64.f64.f64 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3}, {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7};'
 planted register '' '' 'mov.u32 %r2, %pm3;'
 planted texture '.global .texref image;' '' 'tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [image, {%f4, %f5}];'
 planted surface '.global .surfref plane;' '' 'sust.b.2d.b32.trap [plane, {%r1, %r2}], %r2;'
 planted multicast '' '' 'multimem.ld_reduce.weak.global.add.acc::f16.e4m3x4 %r2, [%rd1];'
-planted stack '' '' 'alloca.u64 %rd2, 64;'
 planted trigger '' '' 'pmevent 3;'
 refused nonsense '' '' 'frobnicate.u32 %r2, %r1;'
 refused sass '' '' 'ldgsts.u32 [%rd1], %r1;'

@@ -336,20 +336,37 @@ void launch_settled(void)
     driver.memory = NULL;
 }
 
-/* Keeps what the launch did to memory for the next one, which may overlap it. */
-static void keep_memory(struct launch_memory *memory, const struct launch_request *request)
+/* What the launch before did to memory, if this one may overlap it. A launch that waits for others gives the turn away, and
+ * they end meanwhile: so it owns what it looks at. */
+static struct launch_memory *take_memory(const struct launch_request *request)
 {
     struct launch_memory *before = driver.memory;
-    if (!request->overlaps || driver.memory_stream != request->stream)
-        launch_settled();
-    else
-        launch_memory_behind(memory, before);
+    if (!request->overlaps || driver.memory_stream != request->stream) return NULL;
+    driver.memory = NULL;
+    return before;
+}
+
+/* Keeps what the launch did to memory for the next one, which may overlap it. */
+static void keep_memory(struct launch_memory *memory, struct launch_memory *before,
+                        const struct launch_request *request)
+{
+    launch_settled();
+    launch_memory_behind(memory, before);
     driver.memory = memory;
     driver.memory_stream = request->stream;
 }
 
-static void keep_counters(struct CUfunc_st *function, struct counters *counters)
+static struct counters *take_counters(struct CUfunc_st *function)
 {
+    struct counters *before = function->counters;
+    function->counters = NULL;
+    return before;
+}
+
+static void keep_counters(struct CUfunc_st *function, struct counters *counters,
+                          struct counters *before)
+{
+    counters_free(before);
     counters_free(function->counters);
     function->counters = counters;
 }
@@ -404,8 +421,9 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
                             .outside = running || others ? look_outside : NULL,
                             .outside_context = running,
                             .check_level = settings->check_level};
-    struct check check = {
-        .keeps_memory = true, .keeps_counters = true, .counters_before = f->counters};
+    struct check check = {.keeps_memory = true, .keeps_counters = true};
+    struct launch_memory *before;
+    struct counters *counters;
     struct repeat repeat = {.kept = NULL};
     struct late_watcher late;
     struct report *report;
@@ -430,7 +448,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     if (settings->explore) explore_before(&launch, settings->explore, report);
     if (settings->advise)
         advise_before(&launch, settings->advise, running || request->overlaps, report);
-    if (request->overlaps && driver.memory_stream == request->stream) check.before = driver.memory;
+    check.before = before = take_memory(request);
+    check.counters_before = counters = take_counters(request->function);
     check_attach(&check, &launch, report);
     late_attach(&late, &launch);
     if (settings->check_level && driver.aliased) report_sampled(report, SAMPLED_ALIASED, NULL, 0);
@@ -439,8 +458,8 @@ int launch_execute(struct CUctx_st *context, const struct launch_request *reques
     replay = replay_before(&launch);
     launch_run(&launch);
     result = replay_after(replay, &launch, report);
-    keep_memory(check.memory, request);
-    keep_counters(request->function, check.counters);
+    keep_memory(check.memory, before, request);
+    keep_counters(request->function, check.counters, counters);
     if (timeline) trace_end(timeline, &launch, driver.launches, trace);
     if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
     if (launch.grid_workspace) mem_free(launch.grid_workspace);
