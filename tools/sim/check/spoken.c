@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { SPOKEN_MOST = 64 };
+enum { SPOKEN_MOST = 1024 };
 
 struct spoken {
     struct {
@@ -16,9 +16,18 @@ struct spoken {
     uint32_t count;
 };
 
-static bool same(struct spoken_span a, struct spoken_span b)
+static bool alike(struct spoken_span a, struct spoken_span b)
 {
-    return a.low == b.low && a.high == b.high && a.write == b.write && a.global == b.global;
+    return a.write == b.write && a.global == b.global;
+}
+
+/* Adds the bytes of `b` to those of `a`, if no other lie between them. */
+static bool join(struct spoken_span *a, struct spoken_span b)
+{
+    if (b.low > a->high || b.high < a->low) return false;
+    if (b.low < a->low) a->low = b.low;
+    if (b.high > a->high) a->high = b.high;
+    return true;
 }
 
 void spoken_add(struct order *o, struct order_warp *w, const struct insn *in,
@@ -29,7 +38,12 @@ void spoken_add(struct order *o, struct order_warp *w, const struct insn *in,
     if (!s) s = w->cta->spoken = calloc(1, sizeof *s);
     order_keep(o, s != NULL);
     if (!s) return;
-    while (i < s->count && !(s->at[i].by == w && same(s->at[i].span, span))) i++;
+    for (; i < s->count; i++) {
+        const struct spoken_span *old = &s->at[i].span;
+        if (s->at[i].by != w || !alike(*old, span)) continue;
+        if (!s->at[i].met && join(&s->at[i].span, span)) return;
+        if (span.low <= old->low && span.high >= old->high) break; /* it says more */
+    }
     if (i == SPOKEN_MOST) {
         order_sampled(o, SAMPLED_LANES, in);
         return;
