@@ -52,6 +52,15 @@ try '.npy as contents' 0 'right in' "$work/axpy.ptx" --buf "y f32[2,16] file $wo
     --expect 'y iota 1 5'
 try '.npy of another shape' 1 'y.npy: shape (2, 16), want (32,)' "$work/axpy.ptx" \
     --buf "y f32[32] file $work/y.npy"
+# random: a u8 gets every byte that is no NaN as e4m3, another integer every value, bounded ones what is between.
+try 'random bytes' 0 'right in' "$work/axpy.ptx" --buf 'r u8[8192] random' --buf 's s8[8192] random' \
+    --buf 't u8[8192] random 3 9' --out "r $work/r.npy" --out "s $work/s.npy" --out "t $work/t.npy"
+for drawn in 'r 254' 's 256' 't 6'; do
+    set -- $drawn
+    values=$(tail -c 8192 "$work/$1.npy" | od -An -v -tu1 -w1 | sort -nu)
+    status "values of $1" "$2" "$(echo "$values" | wc -l)"
+done
+status "the least and the largest of t" "3 8" "$(echo $values | cut -d " " -f 1,6)"
 try 'JSON' 0 '{"run":".*axpy.ptx","seed":3,"step":"over","result":0,"simulated":true,"results":"right","message":""}' \
     "$work/axpy.ptx" --json --seed 3
 try 'JSON has the verdict' 0 '{"verdict":"clean","kernel":"axpy","findings":0,"basis":"proved"}' "$work/axpy.ptx" --json

@@ -22,11 +22,11 @@ enum {
 };
 
 /* name, bytes, the type in .npy headers, enum hewn_tensormap_dtype (-1: no tensor map has it) */
-#define RUN_DTYPES(X)               \
+#define RUN_DTYPES(X)                      \
     X(u8, 1, "|u1", HEWN_TENSORMAP_U8)     \
-    X(s8, 1, "|i1", -1)             \
+    X(s8, 1, "|i1", -1)                    \
     X(u16, 2, "<u2", HEWN_TENSORMAP_U16)   \
-    X(s16, 2, "<i2", -1)            \
+    X(s16, 2, "<i2", -1)                   \
     X(u32, 4, "<u4", HEWN_TENSORMAP_U32)   \
     X(s32, 4, "<i4", HEWN_TENSORMAP_I32)   \
     X(u64, 8, "<u8", HEWN_TENSORMAP_U64)   \
@@ -63,6 +63,7 @@ enum run_init_kind {
 };
 struct run_init {
     int kind;
+    bool bounded;        /* random: its low bound is given */
     double value[3];     /* random: low, high, seed; iota: start, step; const: value */
     char path[RUN_PATH]; /* file */
     int of[2];           /* same, matmul: buffers */

@@ -43,12 +43,21 @@ static void put(int dtype, void *data, uint64_t i, double v)
 
 /* ---- filling ---- */
 
-/* Uniform in [low, high), from a 64-bit linear congruential generator (Knuth's constants). */
-static void fill_random(const struct run_buffer *b, const double *value, void *out)
+/* Uniform in [low, high), from a 64-bit linear congruential generator (Knuth's constants). Integers without bounds: every
+ * value of their type. But a u8 may stand for an e4m3, so it gets no byte that is NaN there (0x7F, 0xFF). */
+static void fill_random(const struct run_buffer *b, const struct run_init *init, void *out)
 {
+    const double *value = init->value;
+    const size_t bytes = run_dtypes[b->dtype].bytes;
     uint64_t state = (uint64_t)value[2] * 0x9E3779B97F4A7C15U + 1;
     for (uint64_t i = 0; i < b->count; i++) {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        if (b->dtype < RUN_f16 && !init->bounded) {
+            uint64_t bits = state >> (64 - 8 * bytes);
+            if (b->dtype == RUN_u8 && (bits & 0x7F) == 0x7F) bits ^= 1;
+            memcpy((char *)out + i * bytes, &bits, bytes);
+            continue;
+        }
         put(b->dtype, out, i,
             value[0] + (value[1] - value[0]) * ((double)(state >> 11) / 9007199254740992.0));
     }
@@ -95,7 +104,7 @@ int run_fill(const struct run *r, const struct run_buffer *b, const struct run_i
     size_t bytes = b->count * run_dtypes[b->dtype].bytes;
     const struct run_buffer *other = &r->buffer[init->of[0]];
     switch (init->kind) {
-    case INIT_RANDOM: fill_random(b, init->value, out); return 0;
+    case INIT_RANDOM: fill_random(b, init, out); return 0;
     case INIT_IOTA:
         for (uint64_t i = 0; i < b->count; i++)
             put(b->dtype, out, i, init->value[0] + init->value[1] * (double)i);

@@ -222,6 +222,7 @@ static int say_init(const struct words *w, int at, struct run_init *init)
         return run_fail(w->where, "%s takes %d to %d words, not %d", names[kind], rules[kind].least,
                         rules[kind].most, given);
     init->kind = kind;
+    init->bounded = given > 0;
     memcpy(init->value, rules[kind].preset, sizeof init->value);
     if (kind == INIT_FILE)
         return name_into(w->where, "file", w->word[at + 1], init->path, sizeof init->path);
