@@ -574,6 +574,9 @@ typedef struct hewn_gemm_tune_args {
     uint64_t flush_bytes;       /* best twice the size of L2 */
     uint64_t rounds;            /* launches of each kernel; 0: 5. The fastest counts */
     uint64_t workspace_bytes;   /* size of args->workspace; slices that need more are not timed */
+    uint64_t copies;            /* matrices B that launches take in turn, as a model's layers do, so that B is
+                                   not in L2; 0: 1 */
+    int64_t copy_stride;        /* elements from one of them to the next; unused if copies is 0 or 1 */
 } hewn_gemm_tune_args;
 
 typedef struct hewn_gemm_tuned {

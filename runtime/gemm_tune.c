@@ -10,6 +10,9 @@
 
 enum { ROUNDS = 5, ROUNDS_MOST = 1000, LAUNCHES_MOST = 100 };
 static const double chunk_seconds = 0.3e-3; /* of launches that follow one another */
+/* A kernel whose single launch takes more than this beyond twice the best is not timed further. A single launch
+ * has up to `single_seconds` that many in a row do not have. */
+static const double hopeless = 2, single_seconds = 20e-6;
 static const double worth = 0.98; /* what another kernel must take of the chosen one's time */
 
 /* The driver's functions that only this file needs. */
@@ -28,6 +31,7 @@ struct tune {
     hewn_gemm_args args;
     hewn_gemm_tune_args how;
     uint32_t slices;            /* those that are asked for; 0: any */
+    uint64_t copy;              /* of B, the next launch's */
     hewn_gemm_plan_info chosen; /* without a table */
     hewn_cu_event start, stop;
 #define X(field, name, arguments) hewn_cu_result(*field) arguments;
@@ -54,9 +58,19 @@ static int resolve(struct tune *t, hewn_error *err)
 
 /* ---- time -- */
 
+/* A launch on the next copy of B. */
+static int launch(struct tune *t, const hewn_gemm_plan *plan, hewn_error *err)
+{
+    hewn_gemm_args args = t->args;
+    const uint64_t copies = t->how.copies ? t->how.copies : 1;
+    const uint64_t bytes = hewn_dtype_size(t->desc.in_b ? t->desc.in_b : t->desc.in);
+    if (copies > 1) args.b += t->copy++ % copies * (uint64_t)t->how.copy_stride * bytes;
+    return hewn_gemm_plan_run(plan, &args, t->how.stream, err);
+}
+
 /* Seconds a launch, of `count` that follow one another. */
-static int time_launches(const struct tune *t, const hewn_gemm_plan *plan, int count,
-                         double *seconds, hewn_error *err)
+static int time_launches(struct tune *t, const hewn_gemm_plan *plan, int count, double *seconds,
+                         hewn_error *err)
 {
     float ms = 0;
     hewn_cu_result r = 0;
@@ -65,7 +79,7 @@ static int time_launches(const struct tune *t, const hewn_gemm_plan *plan, int c
     r = t->event_record(t->start, t->how.stream);
     if (r) return failed(t, r, "cuEventRecord", err);
     for (int i = 0; i < count; i++) {
-        int status = hewn_gemm_plan_run(plan, &t->args, t->how.stream, err);
+        int status = launch(t, plan, err);
         if (status) return status;
     }
     r = t->event_record(t->stop, t->how.stream);
@@ -78,14 +92,14 @@ static int time_launches(const struct tune *t, const hewn_gemm_plan *plan, int c
     return HEWN_OK;
 }
 
-/* The least over the rounds, behind a launch that warms up. */
-static int time_plan(const struct tune *t, const hewn_gemm_plan *plan, double *least,
+/* The least over the rounds, behind a launch that warms up. `best` is what the fastest kernel takes, 0: unknown. */
+static int time_plan(struct tune *t, const hewn_gemm_plan *plan, double best, double *least,
                      hewn_error *err)
 {
     uint64_t rounds = t->how.rounds ? t->how.rounds : ROUNDS;
     int count = 1, status = time_launches(t, plan, 1, least, err);
     if (!status) status = time_launches(t, plan, 1, least, err);
-    if (status) return status;
+    if (status || (best > 0 && *least > hopeless * best + single_seconds)) return status;
     if (!t->how.flush && *least < chunk_seconds) {
         double fit = *least > 0 ? chunk_seconds / *least : LAUNCHES_MOST;
         count = fit < LAUNCHES_MOST ? (int)fit : LAUNCHES_MOST;
@@ -113,7 +127,7 @@ static int open_plan(const struct tune *t, const hewn_gemm_desc *desc, hewn_gemm
 }
 
 /* A kernel that cannot compute this product is no failure: `tried` stays. */
-static int try_kernel(const struct tune *t, const struct hewn_gemm_kernel *k, uint32_t parts,
+static int try_kernel(struct tune *t, const struct hewn_gemm_kernel *k, uint32_t parts,
                       uint32_t slices, hewn_gemm_tuned *best, hewn_error *err)
 {
     hewn_gemm_desc desc = t->desc;
@@ -122,7 +136,7 @@ static int try_kernel(const struct tune *t, const struct hewn_gemm_kernel *k, ui
     double seconds;
     desc.variant = k->variant, desc.parts = parts, desc.slices = slices;
     int status = open_plan(t, &desc, &plan, &info, err);
-    if (!status) status = time_plan(t, plan, &seconds, err);
+    if (!status) status = time_plan(t, plan, best->seconds, &seconds, err);
     hewn_gemm_plan_destroy(plan);
     if (status == HEWN_ERR_ARGUMENT || status == HEWN_ERR_LIMIT || status == HEWN_ERR_NO_MODULE)
         return HEWN_OK;
@@ -134,7 +148,7 @@ static int try_kernel(const struct tune *t, const struct hewn_gemm_kernel *k, ui
 }
 
 /* One slice, or those asked for; then as many as occupy the device, and half as many. */
-static int try_slices(const struct tune *t, const struct hewn_gemm_kernel *k, uint32_t parts,
+static int try_slices(struct tune *t, const struct hewn_gemm_kernel *k, uint32_t parts,
                       hewn_gemm_tuned *best, hewn_error *err)
 {
     int status = try_kernel(t, k, parts, t->slices ? t->slices : 1, best, err);
@@ -160,7 +174,7 @@ static int time_chosen(struct tune *t, hewn_gemm_tuned *best, hewn_error *err)
         t->desc.slices = 1;
         status = open_plan(t, &t->desc, &plan, &t->chosen, err);
     }
-    if (!status) status = time_plan(t, plan, &best->chosen_seconds, err);
+    if (!status) status = time_plan(t, plan, 0, &best->chosen_seconds, err);
     best->variant = t->chosen.variant;
     best->parts = t->chosen.parts;
     best->slices = t->chosen.slices;
@@ -209,6 +223,10 @@ static int take(struct tune *t, const hewn_gemm_desc *desc, const hewn_gemm_tune
         return hewn_fail(err, HEWN_ERR_ARGUMENT,
                          "flush, flush_bytes: 0x%llx and %llu: both or neither must be 0",
                          t->how.flush, (unsigned long long)t->how.flush_bytes);
+    if (t->how.copies > 1 && t->how.copy_stride < 1)
+        return hewn_fail(err, HEWN_ERR_ARGUMENT,
+                         "copy_stride: %lld must be positive with %llu copies",
+                         (long long)t->how.copy_stride, (unsigned long long)t->how.copies);
     return HEWN_OK;
 }
 

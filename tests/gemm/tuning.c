@@ -192,7 +192,7 @@ static void check_texts(void)
 /* ---- tuning ---- */
 
 static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc, bool flush,
-                       size_t workspace)
+                       size_t workspace, uint64_t copies)
 {
     struct rng r = {test_seed()};
     struct guarded d = {0}, work = {0};
@@ -204,7 +204,7 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
     hewn_gemm_table *table = new_table(), *copy = new_table();
     hewn_gemm_args args = {.struct_size = sizeof args,
                            .a = filled(dev, (size_t)(desc.m * desc.k), &r),
-                           .b = filled(dev, (size_t)(desc.n * desc.k), &r)};
+                           .b = filled(dev, (size_t)(desc.n * desc.k) * (copies ? copies : 1), &r)};
     CHECK(guarded_new(dev, &d, (size_t)(2 * desc.m * desc.n), 0xa5), "no memory");
     args.d = d.data;
     if (workspace) {
@@ -216,7 +216,9 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
                                .flush = flush ? filled(dev, 4096, &r) : 0,
                                .flush_bytes = flush ? 8192 : 0,
                                .rounds = 2,
-                               .workspace_bytes = workspace};
+                               .workspace_bytes = workspace,
+                               .copies = copies,
+                               .copy_stride = desc.n * desc.k};
     CHECK(!hewn_gemm_tune(dev->context, &desc, &how, table, &tuned, &err), "%s", err.message);
     CHECK(tuned.tried >= 1 && tuned.seconds <= tuned.chosen_seconds, "%u tried, %g of %g",
           tuned.tried, tuned.seconds, tuned.chosen_seconds);
@@ -248,16 +250,17 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
 static void check_tunes(struct device *dev)
 {
     hewn_gemm_desc desc = product(40, N, K);
-    check_tune(dev, "a few rows", desc, false, 0);
-    check_tune(dev, "a few rows, L2 flushed", desc, true, 0);
+    check_tune(dev, "a few rows", desc, false, 0, 0);
+    check_tune(dev, "a few rows, L2 flushed", desc, true, 0, 0);
+    check_tune(dev, "a few rows, three matrices in turn", desc, false, 0, 3);
     desc.invariant = 1;
-    check_tune(dev, "invariant", desc, false, 0);
+    check_tune(dev, "invariant", desc, false, 0, 0);
     desc = product(150, 72, 200);
     desc.variant = "plain";
-    check_tune(dev, "one kernel", desc, false, 0);
+    check_tune(dev, "one kernel", desc, false, 0, 0);
     desc = product(8, 16, 4096);
     desc.variant = dev->info.cc_major == 9 ? "split" : "plain";
-    check_tune(dev, "slices of one kernel", desc, false, 4 * 8 * 16 * 4);
+    check_tune(dev, "slices of one kernel", desc, false, 4 * 8 * 16 * 4, 0);
 }
 
 /* ---- invariance ---- */

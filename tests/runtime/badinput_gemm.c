@@ -411,6 +411,8 @@ static void gemm_tuning(hewn_context *context)
     BAD_TUNE(how.flush_bytes = 9, HEWN_ERR_ARGUMENT,
              "flush, flush_bytes: 0x0 and 9: both or neither must be 0");
     BAD_TUNE(how.flush = 0x400000, HEWN_ERR_ARGUMENT, "flush, flush_bytes: 0x400000 and 0:");
+    BAD_TUNE((how.copies = 2, how.copy_stride = -8), HEWN_ERR_ARGUMENT,
+             "copy_stride: -8 must be positive with 2 copies");
     BAD_TUNE(a.a += 0, HEWN_ERR_SYMBOL, "tuning: the driver lacks cuEventCreate");
     REFUSE("gemm: table: no out", hewn_gemm_table_create(NULL, &err), HEWN_ERR_ARGUMENT,
            "out: must not be NULL");
