@@ -1,7 +1,7 @@
 /*
  * A prompt's time, and a step's, beside the sum of its kernels, each timed alone. Of a prompt, which one chunk holds, each
  * kind of launch of the first layer is enqueued a few times behind itself; of a step, that of each layer behind that
- * of the one before, in a graph. Rope and attention are one kind. The head's product and the draw come once a step.
+ * of the one before, in a graph. With e4m3 a product's rounding of rows, norm or SwiGLU counts as the product. Rope and attention are one kind. The head's product and the draw come once a step.
  */
 #include "bench_engine.h"
 
@@ -55,6 +55,13 @@ static int launch(const struct model *m, const struct rows *r, int part, int64_t
     const struct layer_weights *w = &m->layer[layer];
     const struct row_plans *plans = r->plans;
     struct lean_layer l;
+    if (m->config.e4m3) switch (part) {
+        case PART_qkv: return e4m3_project(m, plans, w, E4M3_QKV, p);
+        case PART_o: return e4m3_project(m, plans, w, E4M3_O, p);
+        case PART_inner: return e4m3_project(m, plans, w, E4M3_INNER, p);
+        case PART_down: return e4m3_project(m, plans, w, E4M3_DOWN, p);
+        default: break;
+        }
     if (plans->lean && (part == PART_qkv || part == PART_o)) {
         model_lean(m, w, &l);
         return model_multiply(m, plans->rows, part == PART_qkv ? &l.qkv : &l.o, p);
@@ -130,6 +137,13 @@ static int time_layers(const struct model *m, const struct rows *r, int part, do
     return failed ? -1 : 0;
 }
 
+/* Norms in a layer: e4m3's and those of few rows are in products. */
+static int times(const struct model *m, const struct rows *r, int part)
+{
+    if (part == PART_norm && m->config.e4m3) return 0;
+    return part == PART_norm && r->plans->lean ? 1 : parts[part].times;
+}
+
 int time_decode_parts(struct model *m, int64_t slots, double whole, struct problem *p)
 {
     struct rows r = {.plans = m->decode,
@@ -138,14 +152,14 @@ int time_decode_parts(struct model *m, int64_t slots, double whole, struct probl
                      .lengths = m->slots.lengths,
                      .table = m->table};
     double layers = 0, once = 0;
-    if (m->config.e4m3 || m->ranks || m->options.no_graphs) return 0;
+    if (m->ranks || m->options.no_graphs) return 0;
     while (r.plans->rows < slots) r.plans++;
     printf("        alone, us:");
     for (int i = 0; i < PART_COUNT; i++) {
         double took;
         if (time_layers(m, &r, i, &took, p)) return -1;
         printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < PART_COUNT ? "," : "");
-        layers += (i == PART_norm && r.plans->lean ? 1 : parts[i].times) * took;
+        layers += times(m, &r, i) * took;
         if (!parts[i].times) once += took;
     }
     layers *= (double)m->config.layers;
@@ -165,14 +179,14 @@ int time_parts(struct model *m, int64_t count, double whole, struct problem *p)
                      .table = m->table,
                      .offsets = m->input.offsets};
     double sum = 0;
-    if (m->config.e4m3 || m->ranks || count > m->options.chunk) return 0;
+    if (m->ranks || count > m->options.chunk) return 0;
     while (r.plans->rows < count) r.plans++;
     printf("        alone, us:");
     for (int i = 0; i < LAYER_PART_COUNT; i++) {
         double took;
         if (time_part(m, &r, i, &took, p)) return -1;
         printf(" %s %.1f%s", parts[i].name, 1e6 * took, i + 1 < LAYER_PART_COUNT ? "," : "");
-        sum += parts[i].times * took;
+        sum += times(m, &r, i) * took;
     }
     sum *= (double)m->config.layers;
     printf("; all layers' %.2f ms, %.2f of the prompt's time\n", 1e3 * sum, sum / whole);

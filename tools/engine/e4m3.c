@@ -152,51 +152,59 @@ static int project(const struct model *m, int64_t rows, const struct projection 
     return model_passed(hewn_gemm_plan_run(j->plan->plan, &args, m->gpu->stream, &err), &err, p);
 }
 
+int e4m3_project(const struct model *m, const struct row_plans *plans,
+                 const struct layer_weights *w, enum e4m3_projection which, struct problem *p)
+{
+    const struct config *c = &m->config;
+    const int64_t q = c->heads * c->head_dim;
+    const struct projection all[] = {
+        [E4M3_QKV] = {.x = m->stream,
+                      .norm = w->norm_in,
+                      .k = c->hidden,
+                      .n = q + 2 * c->kv_heads * c->head_dim,
+                      .plan = &plans->qkv,
+                      .weights = w->qkv,
+                      .scales = w->e4m3.qkv,
+                      .bias = w->qkv_bias,
+                      .d = m->qkv},
+        [E4M3_O] = {.x = m->mixed,
+                    .k = q,
+                    .n = c->hidden,
+                    .plan = &plans->o,
+                    .weights = w->o,
+                    .scales = w->e4m3.o,
+                    .bias = w->o_bias,
+                    .c = m->stream,
+                    .d = m->stream},
+        [E4M3_INNER] = {.x = m->stream,
+                        .norm = w->norm_post,
+                        .k = c->hidden,
+                        .n = c->intermediate,
+                        .gated = true,
+                        .plan = &plans->inner,
+                        .weights = w->inner,
+                        .scales = w->e4m3.inner,
+                        .d = m->inner},
+        [E4M3_DOWN] = {.x = m->inner,
+                       .k = c->intermediate,
+                       .n = c->hidden,
+                       .gates = true,
+                       .plan = &plans->down,
+                       .weights = w->down,
+                       .scales = w->e4m3.down,
+                       .c = m->stream,
+                       .d = m->stream},
+    };
+    return project(m, plans->rows, &all[which], p);
+}
+
 int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
                struct problem *p)
 {
-    const struct config *c = &m->config;
-    const struct row_plans *plans = r->plans;
-    const int64_t q = c->heads * c->head_dim;
-    const struct projection qkv = {.x = m->stream,
-                                   .norm = w->norm_in,
-                                   .k = c->hidden,
-                                   .n = q + 2 * c->kv_heads * c->head_dim,
-                                   .plan = &plans->qkv,
-                                   .weights = w->qkv,
-                                   .scales = w->e4m3.qkv,
-                                   .bias = w->qkv_bias,
-                                   .d = m->qkv};
-    const struct projection o = {.x = m->mixed,
-                                 .k = q,
-                                 .n = c->hidden,
-                                 .plan = &plans->o,
-                                 .weights = w->o,
-                                 .scales = w->e4m3.o,
-                                 .bias = w->o_bias,
-                                 .c = m->stream,
-                                 .d = m->stream};
-    const struct projection inner = {.x = m->stream,
-                                     .norm = w->norm_post,
-                                     .k = c->hidden,
-                                     .n = c->intermediate,
-                                     .gated = true,
-                                     .plan = &plans->inner,
-                                     .weights = w->inner,
-                                     .scales = w->e4m3.inner,
-                                     .d = m->inner};
-    const struct projection down = {.x = m->inner,
-                                    .k = c->intermediate,
-                                    .n = c->hidden,
-                                    .gates = true,
-                                    .plan = &plans->down,
-                                    .weights = w->down,
-                                    .scales = w->e4m3.down,
-                                    .c = m->stream,
-                                    .d = m->stream};
-    return project(m, plans->rows, &qkv, p) || model_attend(m, r, w, p) ||
-                   project(m, plans->rows, &o, p) || project(m, plans->rows, &inner, p) ||
-                   project(m, plans->rows, &down, p)
+    return e4m3_project(m, r->plans, w, E4M3_QKV, p) || model_attend(m, r, w, p) ||
+                   e4m3_project(m, r->plans, w, E4M3_O, p) ||
+                   e4m3_project(m, r->plans, w, E4M3_INNER, p) ||
+                   e4m3_project(m, r->plans, w, E4M3_DOWN, p)
                ? -1
                : 0;
 }

@@ -49,6 +49,10 @@ int e4m3_upload(const struct model *m, const struct tensor *t, struct e4m3_uploa
                 hewn_deviceptr out, hewn_deviceptr scales, struct problem *p);
 void e4m3_open(struct model *m);
 int e4m3_plan(struct model *m, struct row_plans *r, struct problem *p);
+/* One projection: its rows' rounding, with what comes before it, and the product. */
+enum e4m3_projection { E4M3_QKV, E4M3_O, E4M3_INNER, E4M3_DOWN };
+int e4m3_project(const struct model *m, const struct row_plans *plans,
+                 const struct layer_weights *w, enum e4m3_projection which, struct problem *p);
 /* From the stream to the stream. */
 int e4m3_layer(const struct model *m, const struct rows *r, const struct layer_weights *w,
                struct problem *p);
