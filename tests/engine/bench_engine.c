@@ -1,6 +1,6 @@
 /*
  * How long steps of the engine take, for models of random weights: bench_engine [--layers N]
- * [--shape NAME] [--ranks N] [--fp8 1] [--lean 0] [--by N]
+ * [--shape NAME] [--ranks N] [--fp8 1] [--lean 0] [--by N] [--tuning FILE] [--tune 1]
  *
  * Decode: steps of 1, 8 and 64 requests (each --by times as many) at 4,096 keys each, beside the time that the weights and
  * the cache take to be read once at the given bandwidth. Prefill: a prompt of 8,192 tokens. Steps
@@ -237,14 +237,26 @@ void fake_close(struct fake *f)
     free(f->c.layer);
 }
 
+/* Of --tune: what it found. */
+static void tell_tuned(const hewn_gemm_desc *d, const hewn_gemm_tuned *t)
+{
+    printf("tuned   %5lld x %6lld x %5lld %s: %s/%u*%u of %u, %.2f us, was %.2f\n", (long long)d->m,
+           (long long)d->n, (long long)d->k, hewn_dtype_name(d->in), t->variant, t->parts,
+           t->slices, t->tried, 1e6 * t->seconds, 1e6 * t->chosen_seconds);
+    fflush(stdout);
+}
+
 static int run(const struct config *c, int64_t slots, int64_t keys, int64_t prompt, int64_t chunk,
-               int steps, int64_t by, bool lean)
+               int steps, int64_t by, bool lean, const char *tuning, bool tune)
 {
     const struct model_options options = {.slots = slots,
                                           .chunk = chunk,
                                           .context = keys + ROOM > prompt ? keys + ROOM : prompt,
                                           .pages = (keys + ROOM) / 64 * slots + prompt / 64 + slots,
-                                          .no_lean = !lean};
+                                          .no_lean = !lean,
+                                          .tuning = tuning,
+                                          .tune = tune,
+                                          .tuned = tell_tuned};
     struct problem p = {"no memory"};
     struct gpu gpu;
     struct fake f;
@@ -272,7 +284,8 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: bench_engine [--shape 8b|1b|small] [--layers N] [--slots N] [--keys N] "
-            "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1] [--lean 0] [--by N]\n"
+            "[--prompt N] [--chunk N] [--steps N] [--ranks N] [--fp8 1] [--lean 0] [--by N] "
+            "[--tuning FILE] [--tune 1]\n"
             "N of --steps is below %d, of --by above 1.\n",
             ROOM);
     return 64;
@@ -280,23 +293,26 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    const char *shape = "8b";
+    const char *shape = "8b", *tuning = NULL;
     int64_t slots = 64, keys = 4096, prompt = 8192, chunk = 8192, layers = 0, steps = 20, ranks = 0,
-            fp8 = 0, lean = 1, by = 8;
+            fp8 = 0, lean = 1, by = 8, tune = 0;
     const struct {
         const char *name;
         int64_t *value;
     } numbers[] = {{"--slots", &slots}, {"--keys", &keys},     {"--prompt", &prompt},
                    {"--chunk", &chunk}, {"--layers", &layers}, {"--steps", &steps},
                    {"--ranks", &ranks}, {"--fp8", &fp8},       {"--lean", &lean},
-                   {"--by", &by}};
+                   {"--by", &by},       {"--tune", &tune}};
     for (int i = 1; i < argc; i += 2) {
-        const bool is_shape = !strcmp(argv[i], "--shape");
+        const bool is_shape = !strcmp(argv[i], "--shape"), is_file = !strcmp(argv[i], "--tuning");
         size_t k = 0;
         while (k < sizeof numbers / sizeof numbers[0] && strcmp(argv[i], numbers[k].name) != 0) k++;
-        if (i + 1 == argc || (!is_shape && k == sizeof numbers / sizeof numbers[0])) return usage();
+        if (i + 1 == argc || (!is_shape && !is_file && k == sizeof numbers / sizeof numbers[0]))
+            return usage();
         if (is_shape)
             shape = argv[i + 1];
+        else if (is_file)
+            tuning = argv[i + 1];
         else
             *numbers[k].value = strtoll(argv[i + 1], NULL, 10);
     }
@@ -314,7 +330,7 @@ int main(int argc, char **argv)
             const struct bench_ranks b = {c, (int)ranks, slots, keys, prompt, chunk, (int)steps};
             return bench_ranks(&b);
         }
-        return run(&c, slots, keys, prompt, chunk, (int)steps, by, lean != 0);
+        return run(&c, slots, keys, prompt, chunk, (int)steps, by, lean != 0, tuning, tune != 0);
     }
     return usage();
 }

@@ -1,5 +1,6 @@
 /* The engine's model on the device: logits of random checkpoints beside float64, bits that do not
  * depend on how the work is cut, and requests in continuous batches. */
+#include "engine_model.h"
 #include "world.h"
 
 #include "engine/check.h"
@@ -480,5 +481,6 @@ int main(int argc, char **argv)
     test_streams("a Llama", &plain, asked ? asked : 6);
     test_streams("DeepSeek's type", &latent, asked ? asked : 6);
     test_requests();
+    test_tuning();
     return test_end();
 }

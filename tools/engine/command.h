@@ -24,6 +24,7 @@
 #define COMMAND_SWITCHES(X)                                                                 \
     X(invariant, "--invariant", "make the bits of a request independent of other requests") \
     X(fp8, "--fp8", "compute the projections in e4m3, with a scale for each row")           \
+    X(tune, "--tune", "time kernels for the products, write the fastest to --tuning FILE")  \
     X(no_graphs, "--no-graphs", "launch kernels one by one")                                \
     X(by_context, "--by-context", "with --ranks: split the prompts instead of the weights") \
     X(by_nccl, "--by-nccl", "with --ranks: use NCCL for all sums")                          \
@@ -32,7 +33,8 @@
 
 struct command {
     const char *folder, *prompt;
-    const char *ids; /* a prompt of token ids; then no tokenizer is read */
+    const char *tuning; /* a file, which --tune writes */
+    const char *ids;    /* a prompt of token ids; then no tokenizer is read */
 #define COMMAND_OPTION(field, option, text) int64_t field;
     COMMAND_NUMBERS(COMMAND_OPTION)
 #undef COMMAND_OPTION

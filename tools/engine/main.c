@@ -34,6 +34,8 @@ static int usage(FILE *out)
     fputs(usage_text, out);
     fprintf(out, "  %-12s %s\n", "--prompt", "TEXT: the prompt of run");
     fprintf(out, "  %-12s %s\n", "--ids", "'1 2 3': with run --check: the prompt as token ids");
+    fprintf(out, "  %-12s %s\n", "--tuning",
+            "FILE: the kernels for products, as --tune wrote them");
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         fprintf(out, "  %-12s %s\n", options[i].name, options[i].meaning);
     return out == stdout ? 0 : EXIT_USAGE;
@@ -64,6 +66,10 @@ static int take_option(const char *name, const char *value, struct command *c)
     }
     if (!strcmp(name, "--ids") && value) {
         c->ids = value;
+        return 2;
+    }
+    if (!strcmp(name, "--tuning") && value) {
+        c->tuning = value;
         return 2;
     }
 #define COMMAND_OPTION(field, option, text) \

@@ -10,19 +10,24 @@
 #include "gpu.h"
 #include "kernels.h"
 #include "ranks.h"
+#include "tuning.h"
 
 enum { MODEL_BUCKETS = 16 };
 
 struct model_options {
-    int64_t slots;       /* requests that decode together; 0: 8 */
-    int64_t chunk;       /* tokens of a prompt that are computed at once; 0: 256 */
-    int64_t context;     /* positions of a request; 0: those of config.json */
-    int64_t page_size;   /* keys of a page; 0: 64 */
-    int64_t pages;       /* of the cache; 0: a full context for every slot */
-    bool invariant;      /* a request's bits do not depend on the others, nor on chunk */
-    bool no_graphs;      /* launches kernels one by one, where it would replay a graph */
-    bool no_lean;        /* steps of few rows have hewn_gemm around attention, not engine_multiply */
-    bool by_nccl;        /* ranks by tensor add up by NCCL alone, also where exchange.h can */
+    int64_t slots;      /* requests that decode together; 0: 8 */
+    int64_t chunk;      /* tokens of a prompt that are computed at once; 0: 256 */
+    int64_t context;    /* positions of a request; 0: those of config.json */
+    int64_t page_size;  /* keys of a page; 0: 64 */
+    int64_t pages;      /* of the cache; 0: a full context for every slot */
+    bool invariant;     /* a request's bits do not depend on the others, nor on chunk */
+    bool no_graphs;     /* launches kernels one by one, where it would replay a graph */
+    bool no_lean;       /* steps of few rows have hewn_gemm around attention, not engine_multiply */
+    bool by_nccl;       /* ranks by tensor add up by NCCL alone, also where exchange.h can */
+    const char *tuning; /* a file of kernels for products, which hewn_gemm_tune found; NULL: none */
+    bool tune;          /* finds them first, and writes them to that file */
+    /* Told of each product that is tuned; may be NULL. */
+    void (*tuned)(const hewn_gemm_desc *product, const hewn_gemm_tuned *result);
     struct ranks *ranks; /* joined, NULL: one GPU alone. The checkpoint is then the rank's part */
 };
 
@@ -112,6 +117,7 @@ struct model {
     struct engine_kernels kernels;
     struct config config;
     struct model_options options; /* without zeros */
+    struct tuning tuning;         /* while plans are made */
     int64_t table_width, logits_row, history_row;
 
     hewn_deviceptr embed, norm, head, rotation;

@@ -326,6 +326,8 @@ int model_plan_product(struct model *m, const hewn_gemm_desc *desc, struct produ
     d.struct_size = sizeof d;
     if (d.in != HEWN_E4M3) d.in = HEWN_BF16;
     d.invariant = m->options.invariant;
+    if (tuning_product(&m->tuning, &d, p)) return -1;
+    d.table = m->tuning.table;
     if (hewn_gemm_plan_create(m->kernels.context, &d, &plan->plan, &err) ||
         hewn_gemm_plan_describe(plan->plan, &info, &err))
         return problem(p, "a product of %lld x %lld x %lld: %s", (long long)d.m, (long long)d.n,
@@ -476,7 +478,7 @@ static int plan_rows(struct model *m, struct row_plans *r, int64_t rows, bool ch
 }
 
 /* 1, 2, 4, .. rows of decode; 16, 64, .. of a chunk. */
-static int plan_all(struct model *m, struct problem *p)
+static int plan_counts(struct model *m, struct problem *p)
 {
     const int64_t slots = m->options.slots, chunk = chunk_rows(m);
     choose_columns(m);
@@ -491,6 +493,14 @@ static int plan_all(struct model *m, struct problem *p)
         if (now == chunk) break;
     }
     return 0;
+}
+
+static int plan_all(struct model *m, struct problem *p)
+{
+    const int failed = tuning_open(&m->tuning, m->gpu, &m->options, p) || plan_counts(m, p) ||
+                       tuning_save(&m->tuning, p);
+    tuning_close(&m->tuning);
+    return failed ? -1 : 0;
 }
 
 /* ---- memory ---- */

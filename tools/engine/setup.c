@@ -10,6 +10,16 @@ static void tell_device(const struct gpu *g)
         fprintf(stderr, "device: %s%s\n", info.name, info.simulated ? ", simulated" : "");
 }
 
+/* A product whose kernel --tune has found. */
+static void tell_tuned(const hewn_gemm_desc *d, const hewn_gemm_tuned *t)
+{
+    char slices[16] = "";
+    if (t->slices > 1) snprintf(slices, sizeof slices, "*%u", t->slices);
+    fprintf(stderr, "tuned: %lld x %lld x %lld, %s: %s/%u%s of %u, %.2f us, was %.2f\n",
+            (long long)d->m, (long long)d->n, (long long)d->k, hewn_dtype_name(d->in), t->variant,
+            t->parts, slices, t->tried, 1e6 * t->seconds, 1e6 * t->chosen_seconds);
+}
+
 static int open_model(const struct command *c, struct setup *s, struct problem *p)
 {
     const struct model_options options = {.slots = c->slots,
@@ -19,6 +29,9 @@ static int open_model(const struct command *c, struct setup *s, struct problem *
                                           .invariant = c->invariant,
                                           .no_graphs = c->no_graphs,
                                           .by_nccl = c->by_nccl,
+                                          .tuning = c->tuning,
+                                          .tune = c->tune,
+                                          .tuned = tell_tuned,
                                           .ranks = s->ranks};
     if (!s->ranks) return model_open(&s->gpu, &s->checkpoint, &options, &s->model, p);
     if (shard_open(&s->checkpoint, s->ranks, &s->shard, p) || ranks_join(s->ranks, p)) return -1;
