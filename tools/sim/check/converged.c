@@ -19,8 +19,8 @@ enum { PLACE_BITS = 6, PLACES = 1 << PLACE_BITS };
 
 struct converged {
     struct ring writes, reads;
-    uint64_t groups; /* of cp.async, closed */
-    uint64_t token;  /* the operation whose accesses are announced */
+    uint32_t groups[WARP_LANES]; /* of cp.async, that each lane has closed */
+    uint64_t token;              /* the operation whose accesses are announced */
     uint32_t issuers;
     /* Lanes that arrive by one instruction, one after the other. */
     struct {
@@ -477,22 +477,23 @@ static void on_copy(struct order *o, struct order_warp *w, const struct event *e
     a = lane_by_lane(o, w, e);
     if (!a) return;
     a->copy = true;
-    a->group = w->converged->groups;
+    a->group[lane] = w->converged->groups[lane];
     add_lane(a, lane, at, (uint32_t)e->size);
 }
 
-/* Groups are a thread's; here they are counted by the instructions that close them. */
+/* PTX ISA "cp.async.commit_group": groups are a thread's. */
 static void on_copy_group(struct order_warp *w, const struct event *e)
 {
     struct converged *c = w->converged;
-    if (e->kind == EV_GROUP_COMMIT) {
-        c->groups++;
-        return;
-    }
-    for (uint32_t i = 0; i < c->writes.count; i++) {
-        struct lane_access *a = &c->writes.at[i];
-        if (a->copy && (e->in->is.waits == WAITS_ISSUED || a->group + e->value < c->groups))
-            a->waited |= e->lanes;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        if (e->kind == EV_GROUP_COMMIT) c->groups[lane]++;
+        for (uint32_t i = 0; i < c->writes.count && e->kind == EV_GROUP_WAIT; i++) {
+            struct lane_access *a = &c->writes.at[i];
+            if (!a->copy || !(a->lanes >> lane & 1)) continue;
+            if (e->in->is.waits == WAITS_ISSUED || a->group[lane] + e->value < c->groups[lane])
+                a->waited |= 1U << lane;
+        }
     }
 }
 
@@ -550,7 +551,7 @@ void converged_clear(struct converged *c)
     if (!c) return;
     ring_clear(&c->writes, true);
     ring_clear(&c->reads, true);
-    c->groups = 0;
+    memset(c->groups, 0, sizeof c->groups);
     c->arrived.lanes = 0;
 }
 

@@ -5,7 +5,7 @@
  * Much code relies on it, so it is an idiom: it is counted, and the verdict is not proved. If the
  * lanes have diverged at a branch, it is a race. The same is true of an mbarrier that one lane
  * initialises and another uses, and of the bytes of a lane's asynchronous operation. spoken.h is
- * about arrivals and heard.h about waits of one lane on which others rely. order_lanes.h reports more
+ * about arrivals, heard.h about waits and fenced.h about proxy fences of one lane on which others rely. order_lanes.h reports more
  * at level 2.
  */
 #ifndef SIM_CONVERGED_H

@@ -31,9 +31,9 @@ struct lane_access {
     bool init;           /* mbarrier.init, likewise */
     bool strong, marked; /* marked: strong, or a volatile access whose value is unused */
     uint64_t step;
-    /* Copies: how many groups the warp had closed before; the lanes that have waited for their
+    /* Copies: how many groups each lane had closed before; the lanes that have waited for their
      * copies, and those whose copies an mbarrier reports. */
-    uint64_t group;
+    uint32_t group[WARP_LANES];
     uint32_t waited, told_of;
     bool aligned;        /* to its size, a power of two */
     uint64_t ones, some; /* address bits that all its lanes have, and that any has */

@@ -1,6 +1,7 @@
 /*
- * Waits by some lanes of a warp: heard.h. The code does not ask which accesses a wait protects: any counts; with bulk
- * groups, any to the range of bytes that the lane's operations have used.
+ * Waits by some lanes of a warp: heard.h. The code does not ask which accesses a wait protects: any counts. With bulk
+ * groups it is any to the range of bytes that the lane's operations have used, by an instruction or by an
+ * asynchronous operation; and any arrival.
  */
 #include "check/heard.h"
 
@@ -16,6 +17,7 @@ enum heard_kind {
     HEARD_READ,   /* the sources of bulk groups have been read */
     HEARD_PHASE,  /* of an mbarrier */
     HEARD_GRID,   /* griddepcontrol.wait */
+    HEARD_FENCE,  /* no wait, but fence.proxy.async, which bridges what its thread knows */
     HEARD_OTHERS  /* all that there is no room for, whatever they are */
 };
 
@@ -38,13 +40,14 @@ struct heard {
     uint32_t count;
     struct heard_groups groups[2]; /* HEARD_COPIES, HEARD_READ */
     /* Lanes that have had something in a bulk group, the bytes between which it all lay in shared [0] and global [1]
-     * memory, and the operation that is being announced. */
+     * memory, and the operation that is being announced: its lane, and whether it is in a bulk group. */
     uint32_t issued;
     struct heard_bytes {
         uint64_t low, high;
     } bytes[2][WARP_LANES];
     uint64_t token;
     uint32_t issuer;
+    bool in_group;
 };
 
 static struct heard *heard_of(struct order *o, struct order_warp *w)
@@ -85,32 +88,41 @@ static uint64_t place_of(const struct event *e, uint64_t address)
     return e->space == SPACE_SHARED ? address & SHARED_OFFSET_MASK : address;
 }
 
-static void add_bytes(struct heard *h, const struct event *e, uint64_t address)
+/* The ranges of bytes of an access: one of each lane, or those of an operation, which are in e->addresses if there are
+ * several. */
+static uint32_t ranges_of(const struct event *e)
 {
-    struct heard_bytes *b = &h->bytes[e->space == SPACE_GLOBAL][h->issuer];
-    const uint64_t low = place_of(e, address), high = low + e->size;
-    if (!b->high || low < b->low) b->low = low;
-    if (high > b->high) b->high = high;
+    return e->addresses ? e->lanes : 1;
+}
+
+static uint64_t range_at(const struct event *e, uint32_t range)
+{
+    return place_of(e, e->addresses ? e->addresses[range] : e->address);
 }
 
 /* What an operation in a bulk group reads or writes. */
 static void groups_access(struct heard *h, const struct event *e)
 {
-    if (e->token != h->token || (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL)) return;
-    if (!e->addresses) add_bytes(h, e, e->address);
-    for (uint32_t rest = e->addresses ? e->lanes : 0; rest; rest &= rest - 1)
-        add_bytes(h, e, e->addresses[first_lane(rest)]);
+    struct heard_bytes *b = &h->bytes[e->space == SPACE_GLOBAL][h->issuer];
+    for (uint32_t rest = ranges_of(e); rest; rest &= rest - 1) {
+        const uint64_t low = range_at(e, first_lane(rest)), high = low + e->size;
+        if (!b->high || low < b->low) b->low = low;
+        if (high > b->high) b->high = high;
+    }
 }
 
-/* Whether a lane goes on where another one has waited. Of an arrival or a copy it is not known for which bytes it is. */
+/* Whether a lane goes on where another one has waited. Of an arrival it is not known for which bytes it is, and those of
+ * an operation are told behind its issue. */
 static bool groups_missed(const struct heard *h, enum heard_kind kind, const struct event *e)
 {
     const struct heard_groups *g = &h->groups[kind];
-    for (uint32_t rest = g->lanes ? e->lanes : 0; rest; rest &= rest - 1) {
-        const uint32_t lane = first_lane(rest), others = g->lanes & ~g->knows[lane];
+    if (!g->lanes || e->kind == EV_ASYNC_ISSUE) return false;
+    for (uint32_t rest = e->kind == EV_ACCESS ? ranges_of(e) : e->lanes; rest; rest &= rest - 1) {
+        const uint32_t range = first_lane(rest), lane = e->token ? h->issuer : range;
+        const uint32_t others = g->lanes & ~g->knows[lane];
         uint64_t at;
         if (e->kind != EV_ACCESS && others) return true;
-        at = place_of(e, e->addresses ? e->addresses[lane] : e->address);
+        at = range_at(e, range);
         for (uint32_t o = others; o; o &= o - 1) {
             const struct heard_bytes *b = &h->bytes[e->space == SPACE_GLOBAL][first_lane(o)];
             if (at < b->high && at + e->size > b->low) return true;
@@ -179,10 +191,20 @@ static void passes(struct order *o, struct order_warp *w, const struct event *e,
 /* Whether a wait of that kind can be what an event comes after. */
 static bool concerns(enum heard_kind kind, const struct event *e)
 {
-    if (e->kind != EV_ACCESS) return kind == HEARD_PHASE || kind == HEARD_COPIES;
+    if (kind == HEARD_FENCE) return e->kind == EV_ASYNC_ISSUE && e->in->is.engine == ENGINE_BULK;
+    if (e->kind != EV_ACCESS) return kind != HEARD_GRID;
     if (kind == HEARD_GRID) return e->space == SPACE_GLOBAL;
     if (kind == HEARD_READ) return e->space == SPACE_SHARED && e->access & ACCESS_WRITE;
     return e->space == SPACE_SHARED || e->space == SPACE_GLOBAL;
+}
+
+static void groups_use(struct order *o, struct heard *h, const struct event *e)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!concerns((enum heard_kind)i, e) || !groups_missed(h, (enum heard_kind)i, e)) continue;
+        order_sampled(o, SAMPLED_LANES, e->in);
+        h->groups[i] = (struct heard_groups){0};
+    }
 }
 
 static void does(struct order *o, struct heard *h, const struct event *e)
@@ -192,11 +214,7 @@ static void does(struct order *o, struct heard *h, const struct event *e)
         order_sampled(o, SAMPLED_LANES, e->in);
         h->count = 0; /* once is enough */
     }
-    for (int i = 0; i < 2; i++) {
-        if (!concerns((enum heard_kind)i, e) || !groups_missed(h, (enum heard_kind)i, e)) continue;
-        order_sampled(o, SAMPLED_LANES, e->in);
-        h->groups[i] = (struct heard_groups){0};
-    }
+    groups_use(o, h, e);
 }
 
 /* Something that completes in a bulk group. */
@@ -204,6 +222,26 @@ static bool in_bulk_group(const struct insn *in)
 {
     return (in->is.class == INSN_COPY || in->is.class == INSN_COPY_RED) &&
            in->is.engine != ENGINE_CP_ASYNC && in->is.signals != SIGNALS_BYTES;
+}
+
+static void on_issue(struct order *o, struct order_warp *w, const struct event *e)
+{
+    const bool in_group = in_bulk_group(e->in);
+    struct heard *h = in_group ? heard_of(o, w) : w->heard;
+    if (!h) return;
+    if (in_group) h->issued |= e->lanes;
+    h->in_group = in_group;
+    h->issuer = first_lane(e->lanes);
+    h->token = e->token;
+}
+
+/* What the operation that was issued last reads or writes. */
+static void on_operation(struct order *o, struct heard *h, const struct event *e)
+{
+    if (e->token != h->token || !h->issued || e->tensor || !e->in) return;
+    if (e->space == SPACE_SHARED ? e->cta != e->warp->cta : e->space != SPACE_GLOBAL) return;
+    groups_use(o, h, e);
+    if (h->in_group) groups_access(h, e);
 }
 
 void heard_event(struct order *o, struct order_warp *w, const struct event *e)
@@ -218,16 +256,15 @@ void heard_event(struct order *o, struct order_warp *w, const struct event *e)
             groups_pass(h, e, e->in->is.sources ? HEARD_READ : HEARD_COPIES);
         return;
     case EV_GRID_WAIT: passes(o, w, e, HEARD_GRID); return;
+    case EV_FENCE:
+        if (e->value == FENCE_PROXY_ASYNC) passes(o, w, e, HEARD_FENCE);
+        return;
     case EV_ASYNC_ISSUE:
-        if (!e->in || !in_bulk_group(e->in)) break;
-        h = heard_of(o, w);
-        if (!h) return;
-        h->issued |= e->lanes;
-        h->issuer = first_lane(e->lanes);
-        h->token = e->token;
+        if (e->in) on_issue(o, w, e);
+        h = w->heard;
         break;
     case EV_ACCESS:
-        if (h && e->token && h->issued) groups_access(h, e);
+        if (h && e->token) on_operation(o, h, e);
         break;
     default: break;
     }

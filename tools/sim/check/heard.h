@@ -1,6 +1,6 @@
 /*
- * Waits of some lanes of a warp on which other lanes rely without having met them since. order.h takes
- * a warp for one thread, so there a wait of one lane counts for all. But only bar.warp.sync or a wider
+ * Waits of some lanes of a warp, and their fences between proxies, on which other lanes rely without having met them
+ * since. order.h takes a warp for one thread, so there a wait of one lane counts for all. But only bar.warp.sync or a wider
  * barrier orders lanes (PTX ISA "bar.warp.sync"). While lanes run together, this never shows. So it is
  * no error, but the verdict is sampled, not proved.
  */

@@ -7,6 +7,7 @@
 #include "check/check.h"
 #include "ops/access.h"
 #include "check/converged.h"
+#include "check/fenced.h"
 #include "check/deadlock.h"
 #include "check/generations.h"
 #include "check/heard.h"
@@ -765,6 +766,7 @@ void order_event(struct order *o, const struct event *e)
     if (o->world && o->world->open_count) world_flags_close(o->world);
     converged_event(o, w, e);
     heard_event(o, w, e);
+    fenced_event(o, w, e);
     switch (e->kind) {
     case EV_ACCESS:
         if (w->undefined) undefined_event(o, w, e);

@@ -143,7 +143,9 @@ struct order_warp {
     struct order_taken *taken;                  /* order_lock.c; NULL: nothing was taken */
     struct converged *converged;                /* converged.c; NULL: no access yet */
     struct heard *heard;                        /* heard.c; NULL: no lane ever waited alone */
-    uint32_t running; /* bit = rank: the CTA is known to run, or its absence was reported */
+    struct fenced *fenced_for;                  /* fenced.c; NULL: no lane has written yet */
+    bool fenced_since; /* a lane has made a fence between proxies since the warp's last wait */
+    uint32_t running;  /* bit = rank: the CTA is known to run, or its absence was reported */
     const struct insn *acquired, *handed_over; /* its last acquire and release, for reports */
 };
 

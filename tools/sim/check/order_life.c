@@ -55,6 +55,7 @@ static void warp_clear(struct order_warp *w)
     free(w->reaches);
     converged_free(w->converged);
     free(w->heard);
+    free(w->fenced_for);
     free(w->passes);
     free(w->taken);
     *w = (struct order_warp){0};

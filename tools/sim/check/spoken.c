@@ -18,7 +18,7 @@ struct spoken {
 
 static bool alike(struct spoken_span a, struct spoken_span b)
 {
-    return a.write == b.write && a.global == b.global;
+    return a.write == b.write && a.global == b.global && a.unfenced == b.unfenced;
 }
 
 /* Adds the bytes of `b` to those of `a`, if no other lie between them. */
@@ -79,6 +79,7 @@ static void look(struct order *o, const struct order_warp *w, const struct event
             high <= span->low)
             continue;
         if (!span->write && !(e->access & ACCESS_WRITE)) continue;
+        if (span->unfenced && (e->proxy != PROXY_ASYNC || w->fenced_since)) continue;
         if (s->at[i].met && clock_get(&w->now.caused, by->chain[COMPONENT_WARP]) >= s->at[i].met)
             continue;
         order_sampled(o, SAMPLED_LANES, e->in);

@@ -12,6 +12,7 @@
 struct spoken_span {
     uint64_t low, high; /* shared memory: offsets in the warp's CTA */
     bool write, global;
+    bool unfenced; /* only for the asynchronous proxy: fenced.h */
 };
 
 /* A lane has arrived by `in` for others that have used the span. */
