@@ -127,6 +127,9 @@ on_simulator() {
         run "driver_link on $gpu" on $gpu "$bin/driver_link"
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
         run_shares $short "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
+        run "gemm --random 24 on $gpu" on $gpu env HEWN_SIM_SMS=132 "$bin/gemm" --random 24
+        [ "$suite" = all ] && run "gemm --random 2000 on $gpu" on $gpu "$bin/gemm" --random 2000
+        [ "$suite" = all ] && run "gemm --random 2000 on $gpu, 132 SMs" on $gpu env HEWN_SIM_SMS=132 "$bin/gemm" --random 2000
         run "kinds on $gpu" on $gpu "$bin/kinds" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
         [ "$suite" = all ] && run "kinds --random 2000 on $gpu" on $gpu "$bin/kinds" --random 2000
         run "tuning on $gpu" on $gpu "$bin/tuning"
@@ -203,6 +206,7 @@ on_gpu() {
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"
     done
+    run "gemm --random 2000 on the GPU" real "$bin/gemm" --random 2000
     run "compiled on the GPU" real env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
 }
 

@@ -2,11 +2,13 @@
  * hewn_gemm against float64: seeded cases over shapes, leading dimensions, majors, dtypes, batches and
  * what comes after the sums, on whatever driver HEWN_LIBCUDA names. gemm_cases.h has the groups of cases,
  * gemm_device.c runs one, gemm_judge.c has the bounds and their reasons.
+ *   --random N   N cases of the whole contract in place of the groups, kernels as they are chosen
  */
 #include "gemm_cases.h"
 
 #include "lib/device.h"
 #include "lib/digest.h"
+#include "lib/suite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +49,17 @@ static void run_group(struct device *dev, const struct gemm_group *group)
     }
 }
 
+static void run_random(struct device *dev, int count)
+{
+    const struct gemm_device device = {dev->info.cc_major, dev->info.sm_count};
+    struct rng r = {test_seed()};
+    for (int i = 0; i < count; i++) {
+        struct gemm_case g = {.alpha = 1, .wishes = true};
+        gemm_drawn(&g, &device, &r);
+        maybe_run(dev, &g);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct gemm_group *const lists[] = {
@@ -54,6 +67,10 @@ int main(int argc, char **argv)
     struct device dev;
     hewn_error err = {0};
     argc = digest_options(argc, argv);
+    static char again[512]; /* the rerun line's program */
+    const int random = suite_number(&argc, argv, "--random");
+    snprintf(again, sizeof again, "%s --random %d", argv[0], random);
+    if (random) argv[0] = again;
     test_begin("gemm", argc, argv);
     setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
     if (!device_open(&dev, &err)) {
@@ -62,7 +79,8 @@ int main(int argc, char **argv)
     }
     test_where("sm_%d%d, %s", dev.info.cc_major, dev.info.cc_minor, dev.info.name);
     digest_device(&dev);
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    run_random(&dev, random);
+    for (size_t i = 0; !random && i < sizeof lists / sizeof *lists; i++)
         for (const struct gemm_group *group = lists[i]; group->count; group++)
             run_group(&dev, group);
     digest_end();

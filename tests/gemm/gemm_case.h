@@ -21,10 +21,12 @@ extern const char *const pattern_names[];
 struct gemm_case {
     hewn_gemm_desc desc;
     float alpha, beta, scale_a, scale_b;
-    const float *rows,
-        *columns;  /* scales, with those bits of `with`; a problem's begin at a multiple of 4 */
-    bool in_place; /* C is D */
-    int shift;     /* elements from an address that is a multiple of 16 to every matrix and bias */
+    const float *rows, *columns; /* scales, with those bits of `with`; a problem's begin at a
+                                    multiple of 4. gemm_run draws them */
+    bool in_place;               /* C is D */
+    bool no_c, no_workspace;     /* the run gets none */
+    bool wishes; /* a kernel, parts and slices are not asked for where they are refused */
+    int shift;   /* elements from an address that is a multiple of 16 to every matrix and bias */
     const char *finish; /* what all that is called */
     enum pattern pattern;
     uint64_t seed;

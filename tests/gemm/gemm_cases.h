@@ -33,7 +33,12 @@ void gemm_set_layout(hewn_gemm_desc *s, int64_t pad_a, int64_t pad_b, int64_t pa
 /* What comes behind the sums, by number. The layout must be set. */
 enum { FINISHES = 15 };
 void gemm_set_finish(struct gemm_case *g, int index, int64_t pad_c);
-/* A random case of the whole contract. */
+/* A random case of aligned operands, with what all targets have. */
 void gemm_random(struct gemm_case *g, struct rng *r);
+/* Of the whole contract (gemm_random.c). `finish` is good until the next one. */
+struct gemm_device {
+    int major, sms; /* of its compute capability; its SMs */
+};
+void gemm_drawn(struct gemm_case *g, const struct gemm_device *device, struct rng *r);
 
 #endif

@@ -16,16 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Everything outside the result's elements still holds the poison. */
+/* Everything outside the result's elements still holds the poison. Problems follow each other, or lie side by side
+ * in the rows. */
 static void check_untouched(const struct matrix *d, unsigned char poison)
 {
     size_t width = (size_t)d->cols * hewn_dtype_size(d->dtype), at = 0, damaged = 0;
-    for (int64_t b = 0; b < d->batch; b++)
-        for (int64_t i = 0; i < d->rows; i++) {
-            size_t start = matrix_at(d, b, i, 0);
-            for (; at < start; at++) damaged += d->bytes[at] != poison;
-            at = start + width;
-        }
+    const bool beside = d->batch > 1 && d->stride < d->ld;
+    for (int64_t x = 0; x < d->batch * d->rows; x++) {
+        size_t start = beside ? matrix_at(d, x % d->batch, x / d->batch, 0)
+                              : matrix_at(d, x / d->rows, x % d->rows, 0);
+        for (; at < start; at++) damaged += d->bytes[at] != poison;
+        at = start + width;
+    }
     CHECK(damaged == 0, "%zu bytes between the rows of D were written", damaged);
 }
 
@@ -58,11 +60,24 @@ enum {
 static const char *const buffer_names[] = {"A",       "B",       "C", "bias",
                                            "scale_a", "scale_b", "D", "workspace"};
 
+/* One for each row of an operand. */
+static size_t scales_of(const struct matrix *x)
+{
+    return (size_t)((x->rows + 3) / 4 * 4 * x->batch);
+}
+
+static bool upload_scale(struct device *dev, struct guarded *buffer, bool one, float number,
+                         bool many, const float *scales, size_t count)
+{
+    if (one) return upload(dev, buffer, 0xFF, &number, sizeof number, 0);
+    return !many || upload(dev, buffer, 0xFF, scales, count * sizeof *scales, 0);
+}
+
 static bool upload_all(struct device *dev, const struct gemm_case *g, const struct operands *o,
                        struct guarded buffer[BUFFERS])
 {
     const uint32_t with = g->desc.with;
-    bool own_c = with & HEWN_GEMM_WITH_C && !g->in_place;
+    bool own_c = with & HEWN_GEMM_WITH_C && !g->in_place && !g->no_c;
     const hewn_gemm_desc *d = &g->desc;
     return upload(dev, &buffer[BUFFER_A], 0xFF, o->a.bytes, o->a.size, shift_of(g, d->in)) &&
            upload(dev, &buffer[BUFFER_B], 0xFF, o->b.bytes, o->b.size, shift_of(g, d->in)) &&
@@ -70,10 +85,10 @@ static bool upload_all(struct device *dev, const struct gemm_case *g, const stru
             upload(dev, &buffer[BUFFER_C], 0xFF, o->c.bytes, o->c.size, shift_of(g, d->out))) &&
            (!(with & HEWN_GEMM_WITH_BIAS) || upload(dev, &buffer[BUFFER_BIAS], 0xFF, o->bias.bytes,
                                                     o->bias.size, shift_of(g, d->bias_type))) &&
-           (!(with & HEWN_GEMM_WITH_SCALE_A) ||
-            upload(dev, &buffer[BUFFER_SCALE_A], 0xFF, &g->scale_a, sizeof g->scale_a, 0)) &&
-           (!(with & HEWN_GEMM_WITH_SCALE_B) ||
-            upload(dev, &buffer[BUFFER_SCALE_B], 0xFF, &g->scale_b, sizeof g->scale_b, 0)) &&
+           upload_scale(dev, &buffer[BUFFER_SCALE_A], with & HEWN_GEMM_WITH_SCALE_A, g->scale_a,
+                        with & HEWN_GEMM_WITH_SCALE_ROWS, g->rows, scales_of(&o->a)) &&
+           upload_scale(dev, &buffer[BUFFER_SCALE_B], with & HEWN_GEMM_WITH_SCALE_B, g->scale_b,
+                        with & HEWN_GEMM_WITH_SCALE_COLUMNS, g->columns, scales_of(&o->b)) &&
            upload(dev, &buffer[BUFFER_D], POISON, o->d.bytes, o->d.size, shift_of(g, d->out));
 }
 
@@ -81,7 +96,7 @@ static int launch(const struct gemm_case *g, const hewn_gemm_plan *plan,
                   const struct guarded buffer[BUFFERS], hewn_error *err)
 {
     const size_t in = shift_of(g, g->desc.in), out = shift_of(g, g->desc.out);
-    const hewn_deviceptr c = buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
+    const hewn_deviceptr c = g->no_c ? 0 : buffer[g->in_place ? BUFFER_D : BUFFER_C].data,
                          bias = buffer[BUFFER_BIAS].data;
     if (!g->desc.with && !buffer[BUFFER_WORKSPACE].data)
         return plain_product(plan, buffer[BUFFER_A].data + in, buffer[BUFFER_B].data + in,
@@ -114,6 +129,26 @@ static void say_choice(const hewn_gemm_plan_info *info, char choice[DIGEST_CHOIC
     if (info->slices > 1) snprintf(choice + n, DIGEST_CHOICE - n, "*%u", info->slices);
 }
 
+/* NULL: refused, the case has failed. */
+static hewn_gemm_plan *make_plan(struct device *dev, const struct gemm_case *g)
+{
+    hewn_gemm_desc d = g->desc;
+    hewn_gemm_plan *plan = NULL;
+    hewn_error err = {0};
+    int status = hewn_gemm_plan_create(dev->context, &d, &plan, &err);
+    const bool limits = status == HEWN_ERR_LIMIT || status == HEWN_ERR_ARGUMENT;
+    if (limits && g->wishes && (d.variant || d.parts || d.slices)) {
+        d.variant = NULL, d.parts = d.slices = 0;
+        status = hewn_gemm_plan_create(dev->context, &d, &plan, &err);
+    } else if (plan && d.slices) {
+        hewn_gemm_plan_info info = {.struct_size = sizeof info};
+        CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
+        CHECK_INT(info.slices, d.slices);
+    }
+    CHECK(status == HEWN_OK, "plan: %s", err.message);
+    return status ? NULL : plan;
+}
+
 /* `choice`: as say_choice has it. */
 static void run_on_device(struct device *dev, const struct gemm_case *g, struct operands *o,
                           char choice[DIGEST_CHOICE])
@@ -124,13 +159,13 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     memset(buffer, 0, sizeof buffer);
     bool ready = upload_all(dev, g, o, buffer);
     CHECK(ready, "no device memory for the case");
-    if (ready && hewn_gemm_plan_create(dev->context, &g->desc, &plan, &err))
-        CHECK(false, "plan: %s", err.message);
+    if (ready) plan = make_plan(dev, g);
     hewn_gemm_plan_info info = {.struct_size = sizeof info};
     if (plan) CHECK_INT(hewn_gemm_plan_describe(plan, &info, &err), HEWN_OK);
-    o->parts = info.parts, o->slices = info.slices;
-    if (plan && g->desc.slices) CHECK_INT(info.slices, g->desc.slices);
-    if (info.workspace && !guarded_new(dev, &buffer[BUFFER_WORKSPACE], info.workspace, 0xFF))
+    const bool whole = g->no_workspace && info.workspace; /* in one slice */
+    o->parts = whole ? 1 : info.parts, o->slices = whole ? 1 : info.slices;
+    if (info.workspace && !whole &&
+        !guarded_new(dev, &buffer[BUFFER_WORKSPACE], info.workspace, 0xFF))
         CHECK(false, "no device memory for the workspace");
     if (plan && launch(g, plan, buffer, &err)) CHECK(false, "run: %s", err.message);
     if (info.variant) say_choice(&info, choice);
@@ -153,17 +188,26 @@ static void run_on_device(struct device *dev, const struct gemm_case *g, struct 
     for (int i = 0; i < BUFFERS; i++) guarded_free(dev, &buffer[i]);
 }
 
+static int64_t pitch_of(int64_t ld, int64_t row)
+{
+    return ld ? ld : row;
+}
+
 static struct operands operands_new(const hewn_gemm_desc *s)
 {
-    int64_t batch_a = s->stride_a ? s->batch : 1, batch_b = s->stride_b ? s->batch : 1;
-    int64_t batch_c = s->stride_c ? s->batch : 1;
+    const int64_t batch = s->batch ? s->batch : 1, batch_a = s->stride_a ? batch : 1,
+                  batch_b = s->stride_b ? batch : 1, batch_c = s->stride_c ? batch : 1;
+    const int64_t rows_b = s->act == HEWN_ACT_SWIGLU ? 2 * s->n : s->n;
     struct operands o = {
-        .a = matrix_new(s->in, s->major_a, s->m, s->k, s->lda, s->stride_a, batch_a),
-        .b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, s->n, s->k, s->ldb, s->stride_b,
-                        batch_b),
-        .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldd, s->stride_d, s->batch)};
+        .a = matrix_new(s->in, s->major_a, s->m, s->k, pitch_of(s->lda, s->major_a ? s->m : s->k),
+                        s->stride_a, batch_a),
+        .b = matrix_new(s->in_b ? s->in_b : s->in, s->major_b, rows_b, s->k,
+                        pitch_of(s->ldb, s->major_b ? rows_b : s->k), s->stride_b, batch_b),
+        .d = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, pitch_of(s->ldd, s->n), s->stride_d,
+                        batch)};
     if (s->with & HEWN_GEMM_WITH_C)
-        o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, s->ldc, s->stride_c, batch_c);
+        o.c = matrix_new(s->out, HEWN_MAJOR_K, s->m, s->n, pitch_of(s->ldc, s->n), s->stride_c,
+                         batch_c);
     if (s->with & HEWN_GEMM_WITH_BIAS)
         o.bias = matrix_new(s->bias_type, HEWN_MAJOR_K, 1, s->n, s->n, 0, 1);
     return o;
@@ -206,13 +250,28 @@ static void hold_digest(struct device *dev, const struct gemm_case *g, struct op
         digest_case(digest_bytes(DIGEST_BEGIN, o->d.bytes, o->d.size), choice);
 }
 
-void gemm_run(struct device *dev, const struct gemm_case *g)
+/* Scales for the rows of an operand. */
+static float *draw_scales(const struct matrix *x, struct rng *r)
+{
+    float *scales = malloc(scales_of(x) * sizeof *scales);
+    for (size_t i = 0; scales && i < scales_of(x); i++) scales[i] = 0.5F + rng_unit(r) / 4;
+    return scales;
+}
+
+void gemm_run(struct device *dev, const struct gemm_case *of)
 {
     char choice[DIGEST_CHOICE] = "";
+    struct gemm_case own = *of, *g = &own;
     struct operands o = operands_new(&g->desc);
+    struct rng r = {g->seed + 1};
     const uint32_t with = g->desc.with;
+    float *rows = with & HEWN_GEMM_WITH_SCALE_ROWS ? draw_scales(&o.a, &r) : NULL;
+    float *columns = with & HEWN_GEMM_WITH_SCALE_COLUMNS ? draw_scales(&o.b, &r) : NULL;
+    g->rows = rows, g->columns = columns;
     if (o.a.bytes && o.b.bytes && o.d.bytes && (o.c.bytes || !(with & HEWN_GEMM_WITH_C)) &&
-        (o.bias.bytes || !(with & HEWN_GEMM_WITH_BIAS))) {
+        (o.bias.bytes || !(with & HEWN_GEMM_WITH_BIAS)) &&
+        (rows || !(with & HEWN_GEMM_WITH_SCALE_ROWS)) &&
+        (columns || !(with & HEWN_GEMM_WITH_SCALE_COLUMNS))) {
         operands_fill(g, &o);
         run_on_device(dev, g, &o, choice);
         if (!test_case_failures()) {
@@ -228,4 +287,6 @@ void gemm_run(struct device *dev, const struct gemm_case *g)
     free(o.c.bytes);
     free(o.bias.bytes);
     free(o.d.bytes);
+    free(rows);
+    free(columns);
 }

@@ -60,7 +60,6 @@ static void random_case(struct gemm_case *g, struct rng *r)
     random_layout(&g->desc, r);
 }
 
-/* Of the whole contract, which sm_90a has. */
 void gemm_random(struct gemm_case *g, struct rng *r)
 {
     hewn_gemm_desc *s = &g->desc;
