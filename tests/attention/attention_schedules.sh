@@ -52,6 +52,7 @@ in=f16 qk=192 v=128 b=2 sq=1 sk=800 hq=5 out=f32
 in=bf16 qk=64 b=3 sq=2 sk=4500 hq=2 inv=1 keys=1 ragged=1
 in=bf16 qk=128 b=2 sq=5 sk=300 hq=4 tree=1 keys=1 ragged=1 cap=500
 in=f16 qk=512 b=2 sq=2 sk=700 hq=9 keys=1 page=48 ragged=2 peak=400 pattern=1
+in=bf16 qk=128 b=2 sq=1 sk=900 hq=4 hkv=2 kv=3 vs=2 keys=1 ragged=1
 EOT
 }
 
@@ -63,7 +64,6 @@ in=e4m3 qk=256 sq=140 sk=300 causal=1 page=16 keys=1
 in=e4m3 qk=192 v=128 sq=130 sk=500 promo=2 causal=1
 in=e4m3 qk=256 sq=130 sk=260 promo=1 hq=2
 in=e4m3 qk=128 sq=140 sk=333 vt=1 promo=1
-in=bf16 qk=128 b=2 sq=1 sk=900 hq=4 hkv=2 kv=3 vs=2 keys=1 ragged=1
 in=f16 qk=256 b=2 sq=2 sk=700 hq=8 kv=3 keys=1 page=8 ragged=2
 EOT
 }
@@ -99,12 +99,12 @@ for type in bf16 f16 e4m3; do
         sheet b200 $type $dims
     done
 done
-decode_sheet() { # QK V HEADS: of the decode schedule on Blackwell, several tiles a CTA
+decode_sheet() { # QK V HEADS [MORE]: of the decode schedule on Blackwell, several tiles a CTA
     timeout 120 "$hewn" worksheet --gpu b200 "$attention" \
-        --one "in=bf16 qk=$1 v=$2 b=3 hq=$3 hkv=1 sq=2 sk=700 causal=1 peak=400 pattern=1 tail=1" >"$out" 2>&1
+        --one "in=bf16 qk=$1 v=$2 b=3 hq=$3 hkv=1 sq=2 sk=700 causal=1 peak=400 pattern=1 tail=1 $4" >"$out" 2>&1
     want "decode $*: declared and seen" '^declared and seen agree' "$out"
 }
-for dims in '64 64 32' '96 96 8' '128 128 8' '192 128 16' '256 256 32' '512 512 16'; do decode_sheet $dims; done
+for dims in '64 64 32' '96 96 8' '128 128 8' '192 128 16' '256 256 32' '512 512 16' '64 64 32 kv=3'; do decode_sheet $dims; done
 for dims in '64 64' '128 128' '192 128' '256 256'; do sheet h200 bf16 $dims; done
 for dims in '64 64' '96 96' '128 128' '192 128' '256 256'; do
     sheet h200 e4m3 $dims
