@@ -142,10 +142,10 @@ static void on_operation(struct order *o, const struct fenced *f, const struct e
     for (uint32_t rest = e->addresses ? e->lanes : 1; lanes && rest; rest &= rest - 1) {
         uint64_t at = e->addresses ? e->addresses[first_lane(rest)] : e->address;
         if (e->space == SPACE_SHARED) at &= SHARED_OFFSET_MASK;
-        if (uses(s, lanes, at, at + e->size)) {
-            order_sampled(o, SAMPLED_LANES, e->in);
-            return;
-        }
+        if (!uses(s, lanes, at, at + e->size)) continue;
+        order_sampled(o, SAMPLED_LANES, e->in);
+        sim_idiom(o->group, e->in, IDIOM_LANES_IN_STEP);
+        return;
     }
 }
 
