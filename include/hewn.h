@@ -486,7 +486,8 @@ typedef struct hewn_gemm_desc {
  * Slices. A product with few rows and columns and a long K occupies few SMs. K may therefore be cut into
  * slices. Each slice is a product of its own whose sums go to the run's `workspace`; a second kernel adds them
  * up, in an order that depends only on their number. A slice is a number of whole k-blocks of the kernel (`tile_k`
- * below), at least one for each part. The slices of a product differ by one k-block at most.
+ * below), at least one for each part; with several parts, `odd64`, `odd128` and `odd256` need two for each. The
+ * slices of a product differ by one k-block at most.
  *
  * HEWN_GEMM_TURNED + s means s slices that compute the transpose of D. That suits tiles of 128 rows if n is near
  * a multiple of 128 and m is not. Slices need `batch` 0 or 1 and `align` 0 or 16. If the library chose the slices

@@ -117,7 +117,7 @@ static double smaller(double a, double b)
 }
 
 /* What two things take that overlap and hinder each other; with 0.26 the cube root of the sum of cubes. */
-static double both(double a, double b, double hindrance)
+static inline double both(double a, double b, double hindrance)
 {
     double most = larger(a, b), ratio = smaller(a, b) / most;
     return most * (1 + hindrance * ratio * ratio * ratio);
@@ -125,8 +125,8 @@ static double both(double a, double b, double hindrance)
 
 /* Cycles of a k-block's rows along one side of the tile, `sharing` CTAs of which load a part each. With one
  * wave the tile at the end counts, with more the mean. */
-static double fetch(double tile, uint32_t sharing, double extent, double tiles, double waves,
-                    uint32_t begins_askew)
+static inline double fetch(double tile, uint32_t sharing, double extent, double tiles, double waves,
+                           uint32_t begins_askew)
 {
     double beyond = smaller(tile, (tiles * tile - extent) / (waves > 1 ? tiles : 1));
     double real = (tile - beyond) / sharing * stretch(begins_askew);
@@ -150,7 +150,7 @@ static double lines(const struct hewn_gemm_extent *p)
 }
 
 /* Bytes of sums that come to the part that finishes most of a tile, which is dealt out by 32 columns of a warp. */
-static double exchanged(const struct hewn_gemm_kernel *k, uint32_t parts)
+static inline double exchanged(const struct hewn_gemm_kernel *k, uint32_t parts)
 {
     uint32_t columns = k->tile_m * k->tile_n / 128, unit = 32;
     double most = smaller((double)(ceil_div(ceil_div(columns, unit), parts) * unit), columns);
@@ -246,21 +246,21 @@ struct cut {
 };
 
 /* How much longer a row takes while so many clusters fetch. */
-static double crowd_of(const struct cut *c, double clusters)
+static inline double crowd_of(const struct cut *c, double clusters)
 {
     return clusters > c->apart ? 1 + crowd * (clusters * c->share - 1) : alone;
 }
 
 /* A k-block. Where few SMs work, they run at a higher clock. */
-static double block_of(double multiply, double rows, const struct cut *c, double clusters)
+static inline double block_of(double multiply, double rows, const struct cut *c, double clusters)
 {
     double clock = clusters > c->apart ? 1 : few_clock;
     return both(multiply * clock, rows * crowd_of(c, clusters), fetch_hinders);
 }
 
 /* Bytes of A and B that come from memory again, because a wave reads more than L2 keeps of them. */
-static double again(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                    const struct cut *c)
+static inline double again(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                           const struct cut *c)
 {
     if (c->tiles_m * c->tiles_n <= c->clusters) return 0;
     double row = (double)p->k * p->in;
@@ -306,7 +306,7 @@ static struct view view_of(const struct machine *machine, const struct hewn_gemm
 }
 
 /* The share of a run that CTAs wait for each other. */
-static double drag(uint32_t parts, uint32_t pair, uint64_t waves, double blocks)
+static inline double drag(uint32_t parts, uint32_t pair, uint64_t waves, double blocks)
 {
     double sum =
         (parts > 1 ? part_drag : 0) + (pair > 1 ? pair_drag : 0) + (waves > 1 ? wave_drag : 0);
@@ -314,8 +314,8 @@ static double drag(uint32_t parts, uint32_t pair, uint64_t waves, double blocks)
 }
 
 /* What the power limit asks for: products of whole tiles, rows from L2, bytes of memory. */
-static double power(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                    const struct cut *c, double bytes, uint32_t sm_count)
+static inline double power(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                           const struct cut *c, double bytes, uint32_t sm_count)
 {
     double pair_m = k->pair_m, pair_n = k->pair_n, m = k->tile_m, n = k->tile_n;
     double blocks = c->tiles_m * c->tiles_n * pair_m * pair_n * (double)p->batch *
@@ -327,8 +327,8 @@ static double power(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
 /* From the last product of a tile until it is stored. Split, flat and loose store by element; broader tiles with
  * parts take as long for their sums. Rows of any length are stored so with parts, the more slowly the less they are
  * aligned. */
-static double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                          uint32_t parts)
+static inline double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                                 uint32_t parts)
 {
     double area = (double)k->tile_m * k->tile_n;
     if (k->fitted) return area / (k->exchanged ? fit_exchanged_area : fit_area);
@@ -341,8 +341,8 @@ static double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_ge
 }
 
 /* Cycles of a k-block's rows, by the CTA that fetches most. */
-static double rows_of(const struct hewn_gemm_kernel *k, const struct view *v, uint32_t parts,
-                      const struct cut *c)
+static inline double rows_of(const struct hewn_gemm_kernel *k, const struct view *v, uint32_t parts,
+                             const struct cut *c)
 {
     const struct hewn_gemm_extent *p = v->p;
     double rows =
@@ -356,7 +356,7 @@ static double rows_of(const struct hewn_gemm_kernel *k, const struct view *v, ui
 }
 
 /* What adding up parts takes at a tile's end, without what it takes longer the more sums there are. */
-static double least_add_up(const struct hewn_gemm_kernel *k, uint32_t parts, double area)
+static inline double least_add_up(const struct hewn_gemm_kernel *k, uint32_t parts, double area)
 {
     return k->fitted        ? fit_broad + fit_broad_part * parts
            : area <= narrow ? merge + merge_part * parts
@@ -364,8 +364,8 @@ static double least_add_up(const struct hewn_gemm_kernel *k, uint32_t parts, dou
 }
 
 /* Cycles of a k-block on the tensor cores. */
-static double multiply_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                          double area)
+static inline double multiply_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                                 double area)
 {
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
@@ -380,7 +380,8 @@ struct work {
     double area, multiply;
 };
 
-static struct work work_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+static inline struct work work_of(const struct hewn_gemm_kernel *k,
+                                  const struct hewn_gemm_extent *p)
 {
     struct work w = {
         .tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
@@ -394,8 +395,9 @@ static struct work work_of(const struct hewn_gemm_kernel *k, const struct hewn_g
 }
 
 /* What the tiles of the CTA that has most of them take, before the epilogue of the last, while none waits. */
-static double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
-                     const struct work *w, const struct cut *c, double blocks, double epilogue)
+static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
+                            const struct work *w, const struct cut *c, double blocks,
+                            double epilogue)
 {
     const struct hewn_gemm_extent *p = v->p;
     const double area = w->area, multiply = w->multiply, rows = rows_of(k, v, parts, c);
@@ -544,7 +546,7 @@ static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
 }
 
 /* Whether a kernel computes such a product only if it is named. */
-static int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+static inline int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
 {
     return k->named || (k->fitted && p->ordered) || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
            (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
