@@ -13,7 +13,8 @@ enum {
     COLUMN_UNIT = 8,        /* rows of a swizzle pattern */
     HALF_RING = 100 << 10,  /* two CTAs fit an SM, of one launch or of two that follow each other */
     WHOLE_RING = 200 << 10, /* one */
-    LEAST_STAGES = 4,       /* what a half ring must hold */
+    LEAST_STAGES = 4,       /* what a half ring must hold where an SM gets two tiles */
+    LEAST_ALONE = 6,        /* where it gets one: fewer bytes in flight take longer */
     LARGE_BYTES = 96 * 1000000, /* of B */
     SMALL_SMS = 132,
 };
@@ -92,7 +93,8 @@ static void few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
     uint32_t share = (uint32_t)ceil_div(k_blocks(p, GEMM_ROW_BYTES), parts),
              stages = HALF_RING / stage;
     uint32_t sums = rows * SM90A_FEW_SUM_PITCH(columns);
-    if (stages < LEAST_STAGES) stages = WHOLE_RING / stage;
+    const int alone = ceil_div(p->n, columns) * p->batch <= hewn_gemm_clusters(sm_count, parts);
+    if (stages < (alone ? LEAST_ALONE : LEAST_STAGES)) stages = WHOLE_RING / stage;
     if (stages > share) stages = share;
     if (stages > SM90A_FEW_STAGES) stages = SM90A_FEW_STAGES;
     *out = (struct hewn_gemm_few){
