@@ -82,7 +82,8 @@ static const double fit_mma = 0.7672, fit_beside = 150, fit_area = 14.07,
                     fit_exchanged_area = 9.011, fit_fill = 486.2, fit_exposed = 2.102,
                     fit_broad = 861.2, fit_broad_part = 128.8, fit_exchange = 18.41,
                     fit_pair = 56.39, fit_early = 30.61, fit_drag = 0.1516;
-static const double promote_wide = 1.236, promote = 1.32; /* 8-bit sums, promoted; the ledger */
+static const double promote_wide = 1.301, promote = 1.436; /* 8-bit sums, promoted; the ledger */
+static const double start_finish = 77.67;                  /* what else an epilogue reads */
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
 static const double alone = 0.9327, crowd = 0.4824;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
@@ -448,6 +449,7 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     if (w->tiles <= v->machine->apart[size] && !(k->can & GEMM_CAN_LOOSE)) begin -= apart_early;
     if (k->fetches && !k->fitted && k->tile_m == 64) begin += short_late;
     if (pair * parts > 1) begin += k->fetches ? spread_cluster : start_cluster;
+    if (p->need & GEMM_CAN_FINISH) begin += start_finish;
     double epilogue = epilogue_of(k, p, parts), add_up = least_add_up(k, parts, area);
     double products = (double)waves * blocks * w->multiply * few_clock * spread_waves;
     double left = enough - begin - epilogue - (parts > 1 ? (double)waves * add_up : 0);
