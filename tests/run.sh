@@ -135,7 +135,7 @@ on_simulator() {
         run "tuning on $gpu" on $gpu "$bin/tuning"
         run_shares $short "attention on $gpu" on $gpu "$bin/attention" --digests "$SRC/tests/golden/results-attention.txt"
         run "host on $gpu" on $gpu "$bin/host"
-        run "mla on $gpu" on $gpu "$bin/mla"
+        run "mla on $gpu" on $gpu "$bin/mla" --share "$([ "$suite" = all ] && echo 0/1 || { [ $gpu = h200 ] && echo 1/4 || echo 2/4; })"
         [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300
         run "indexer on $gpu" on $gpu "$bin/indexer"
         [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
