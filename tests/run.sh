@@ -141,12 +141,13 @@ on_simulator() {
         [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
         run "topk on $gpu" on $gpu "$bin/topk"
         run "grouped on $gpu" on $gpu "$bin/grouped" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
-        [ "$suite" = all ] && run "grouped --random 300 on $gpu" on $gpu "$bin/grouped" --random 300
+        run "grouped --random $([ "$suite" = all ] && echo 2000 || echo 6), 132 SMs, on $gpu" on $gpu env HEWN_SIM_SMS=132 \
+            "$bin/grouped" --random "$([ "$suite" = all ] && echo 2000 || echo 6)"
         run "grouped_sum on $gpu" on $gpu "$bin/grouped_sum"
         [ "$suite" = all ] && run "grouped_sum --random 1000 on $gpu" on $gpu "$bin/grouped_sum" --random 1000
         run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 5)"
-        [ "$suite" = all ] && run "scaled --random 300 on $gpu" on $gpu "$bin/scaled" --random 300
-        [ "$suite" = all ] && run "scaled --quantised 100 on $gpu" on $gpu "$bin/scaled" --quantised 100
+        [ "$suite" = all ] && run "scaled --random 2000 on $gpu" on $gpu "$bin/scaled" --random 2000
+        [ "$suite" = all ] && run "scaled --quantised 500 on $gpu" on $gpu "$bin/scaled" --quantised 500
         run "w4 on $gpu" on $gpu "$bin/w4"
         run "kernels on $gpu" on $gpu "$bin/kernels"
         [ "$suite" = all ] && run "kernels --random 1000 on $gpu" on $gpu "$bin/kernels" --random 1000

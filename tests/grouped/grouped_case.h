@@ -31,7 +31,8 @@ struct grouped_case {
     int align;  /* 0: 1 */
     int a_rows; /* 0: A has the rows of D */
     int in, out;
-    int spread; /* strides larger than contiguous */
+    int spread; /* strides larger than contiguous, by so many units of 16 elements */
+    int expected_m;
     int exact;  /* small integers */
     int scales; /* hewn_grouped_scales */
     int act;    /* hewn_act */

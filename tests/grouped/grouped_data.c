@@ -19,6 +19,8 @@ void grouped_case_name(const struct grouped_case *c, char *out, size_t size)
     if (c->a_rows) snprintf(out + strlen(out), size - strlen(out), ", by number of %d", c->a_rows);
     if (c->scales) snprintf(out + strlen(out), size - strlen(out), ", scales of columns");
     if (c->align) snprintf(out + strlen(out), size - strlen(out), ", align %d", c->align);
+    if (c->expected_m)
+        snprintf(out + strlen(out), size - strlen(out), ", expected %d", c->expected_m);
     if (c->act) snprintf(out + strlen(out), size - strlen(out), ", SwiGLU");
 }
 
@@ -76,7 +78,7 @@ static void describe(struct grouped_data *d)
 {
     const struct grouped_case *c = &d->c;
     hewn_grouped_desc *x = &d->desc;
-    const int64_t extra = c->spread ? 16 : 0;
+    const int64_t extra = 16 * c->spread;
     d->planes = c->kind == HEWN_GROUPED_OFFSETS ? 1 : c->groups;
     d->element = hewn_dtype_size(c->in);
     d->block = c->in == HEWN_E4M3 ? BLOCK : c->k;
@@ -94,7 +96,8 @@ static void describe(struct grouped_data *d)
                              .kind = c->kind,
                              .scales = c->scales,
                              .act = c->act,
-                             .a_rows = c->a_rows};
+                             .a_rows = c->a_rows,
+                             .expected_m = c->expected_m};
     const int64_t a_rows = c->a_rows ? c->a_rows : c->m, a_planes = c->a_rows ? 1 : d->planes;
     x->lda = up(c->k, 16) + extra;
     x->ldb = up(c->k, 16) + 2 * extra;
