@@ -39,6 +39,8 @@ struct grouped_kernel {
 
 static const struct grouped_kernel kernels[] = {
 #define GATHER4_SM90A                0
+#define SHARES_SM90A(v)              (SM90A_GROUPED_TILE_N(v) >= 128)
+#define SHARES_SM100F(v)             2
 #define PARTS_SM90A(v)               SM90A_GROUPED_PARTS(v)
 #define PARTS_SM100F(v)              0
 #define SM90A_GROUPED_THREADS_OF(v)  SM90A_GROUPED_THREADS
@@ -47,7 +49,7 @@ static const struct grouped_kernel kernels[] = {
 #define X(P, target, v)             \
     {#target,                       \
      #v,                            \
-     1 + GATHER4_##P,               \
+     SHARES_##P(v),                 \
      GATHER4_##P,                   \
      P##_GROUPED_TILE_M(v),         \
      P##_GROUPED_TILE_D(v),         \
@@ -113,10 +115,11 @@ static uint32_t ceil_div(uint64_t a, uint64_t b)
  * SM cycles of a k-block in each kernel of sm_90a, alone and with shared loads, in long runs on an H200
  * (tests/bench/bench_grouped.c --all). Without scales they count what an SM fetches, too.
  */
-static const uint16_t block_cycles[][PAIRS] = {{350, 350},   {905, 905},  {920, 920},  {1120, 1120},
-                                               {1280, 1280}, {350, 350},  {920, 920},  {410, 280},
-                                               {680, 586},   {580, 477},  {1130, 950}, {580, 477},
-                                               {1130, 950},  {1630, 1630}};
+static const uint16_t block_cycles[][PAIRS] = {{350, 350},   {905, 905},   {920, 920},
+                                               {1120, 1120}, {1280, 1280}, {350, 350},
+                                               {920, 920},   {410, 280},   {680, 586},
+                                               {580, 477},   {1130, 950},  {580, 477},
+                                               {1130, 950},  {1630, 1630}, {225, 225}};
 enum { TIMED = sizeof block_cycles / sizeof *block_cycles };
 
 static int is_90(const struct grouped_kernel *k)
@@ -168,9 +171,11 @@ static uint32_t clusters_of(uint32_t sm_count, uint32_t cluster)
 static double cost_90(const struct grouped_kernel *k, const struct grouped_form *f,
                       const struct grouped_problem *p, uint32_t sm_count)
 {
-    static const double per_tile = 340, tall = 2000, lone = 180, swap = 600, exchange = 1500;
+    static const double per_tile = 340, tall = 2000, lone = 180, swap = 600, exchange = 1500,
+                        a_row = 80;
     static const double l2_bytes = 47, memory_bytes = 2440; /* a cycle, of L2 an SM's */
     const uint32_t pair = f->pair, parts = f->parts;
+    const int by_k = k->tile_m == 64 && k->tile_n <= 128 && !UNSCALED(p->scales);
     double tiles = tile_rows(p, k->tile_m, 0) * ceil_div(p->columns, k->tile_n);
     double waves =
         ceil_div((uint64_t)(tiles + 0.999), parts > 1 ? clusters_of(sm_count, parts) : sm_count);
@@ -182,9 +187,9 @@ static double cost_90(const struct grouped_kernel *k, const struct grouped_form 
     const uint32_t rows = p->expected_m < k->tile_m ? p->expected_m : k->tile_m;
     double fetch = GROUPED_BLOCK * (rows + k->tile_n * (pair ? 0.99 : 1)) / l2_bytes;
     if (!UNSCALED(p->scales) && multiply < fetch) multiply = fetch;
-    double busy = waves *
-                  (multiply * ceil_div(p->k_blocks, parts) + per_tile + (parts > 1 ? exchange : 0) +
-                   (k->tile_m > 128 ? tall : 0) + (k->parts && !UNSCALED(p->scales) ? swap : 0)),
+    double busy = waves * (multiply * ceil_div(p->k_blocks, parts) + per_tile +
+                           (parts > 1 ? exchange + a_row * rows : 0) +
+                           (k->tile_m > 128 ? tall : 0) + (by_k ? swap : 0)),
            memory = all_bytes(p, p->k) / memory_bytes;
     return busy * busy * busy + memory * memory * memory;
 }
@@ -273,7 +278,8 @@ static void choose_among(hewn_grouped_plan *plan, const char *name, int ours, in
             if (!name && f->pair && is_90(k) && plan->problem.m <= k->tile_m &&
                 plan->problem.columns <= k->tile_n)
                 continue; /* one tile a group */
-            if (is_90(k) && k->tile_m > 128 && plan->problem.a_rows) continue; /* no kernel */
+            if (is_90(k) && (k->tile_m > 128 || k->tile_n < 128) && plan->problem.a_rows)
+                continue; /* no kernel */
             double c =
                 (is_90(k) ? cost_90 : cost_100)(k, f, &plan->problem, (uint32_t)device->sm_count);
             if (plan->kernel && c >= least) continue;

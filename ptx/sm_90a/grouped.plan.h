@@ -4,6 +4,7 @@
  *
  *   variant | a CTA's tile | a consumer warpgroup's share | for
  *   64x128  |  64 x 128    | 64 x 128 of half the k       | few rows a group, few tiles
+ *   64x64   |  64 x 64     | 64 x 64 of half the k        | few rows and few tiles of the broader ones
  *   64x256  |  64 x 256    | 64 x 128, side by side       | few rows a group
  *   128x128 | 128 x 128    | 64 x 128, one below another  | between
  *   128x160 | 128 x 160    | 64 x 160                     | between
@@ -66,7 +67,8 @@
     X(SM90A, sm_90a, 128x256h)    \
     X(SM90A, sm_90a, 128x128g)    \
     X(SM90A, sm_90a, 128x256g)    \
-    X(SM90A, sm_90a, 256x128)
+    X(SM90A, sm_90a, 256x128)     \
+    X(SM90A, sm_90a, 64x64)
 
 /* clang-format off */
 /*                             TILE_M  N  D_BUFFERS  STAGES  RASTER_ROWS  SCALES  PARTS */
@@ -83,7 +85,8 @@
 #define SM90A_GROUPED_128x256h  128, 256,         2,      4,          16,       2,      0
 #define SM90A_GROUPED_128x128g  128, 128,         2,      6,          16,       3,      0
 #define SM90A_GROUPED_128x256g  128, 256,         2,      4,          16,       3,      0
-#define SM90A_GROUPED_256x128   256, 128,         1,      4,           8,       0,      0
+#define SM90A_GROUPED_256x128   256, 128,         4,      3,           8,       0,      0
+#define SM90A_GROUPED_64x64      64,  64,         1,     12,          16,       0,      0
 
 #define SM90A_GROUPED_TILE_M(v)      SM90A_GROUPED_FIELD(TILE_M, SM90A_GROUPED_##v)
 #define SM90A_GROUPED_TILE_N(v)      SM90A_GROUPED_FIELD(TILE_N, SM90A_GROUPED_##v)
@@ -93,9 +96,10 @@
 /* Scales of B: 0: one for 128 columns; 1: one for each; 2: neither A nor B, whose elements have 16 bits, have any;
  * 3: likewise, SwiGLU. */
 #define SM90A_GROUPED_SCALES(v)      SM90A_GROUPED_FIELD(SCALES, SM90A_GROUPED_##v)
-/* 1: CTAs of a cluster may share a tile's k-blocks. BY_K: so do the consumers, with scales. */
+/* 1: CTAs of a cluster may share a tile's k-blocks. BY_K: the consumers do, of tiles of 64 rows with scales. */
 #define SM90A_GROUPED_PARTS(v)       SM90A_GROUPED_FIELD(PARTS, SM90A_GROUPED_##v)
-#define SM90A_GROUPED_BY_K(v)        (SM90A_GROUPED_PARTS(v) && !SM90A_GROUPED_PLAIN(v))
+#define SM90A_GROUPED_BY_K(v) \
+    (SM90A_GROUPED_TILE_M(v) == 64 && SM90A_GROUPED_TILE_N(v) <= 128 && !SM90A_GROUPED_PLAIN(v))
 #define SM90A_GROUPED_COLUMNS(v)     (SM90A_GROUPED_SCALES(v) == GROUPED_COLUMN_SCALES)
 #define SM90A_GROUPED_PLAIN(v)       (SM90A_GROUPED_SCALES(v) >= GROUPED_UNSCALED)
 #define SM90A_GROUPED_GLU(v)         (SM90A_GROUPED_SCALES(v) == GROUPED_UNSCALED_GLU)
@@ -132,8 +136,9 @@
     (SM90A_GROUPED_A_BYTES(v) + SM90A_GROUPED_B_BYTES(v) + SM90A_GROUPED_S_BYTES(v))
 
 /* What a stage has of B's scales, where each column has its own; how many lanes copy scales of B. */
-#define SM90A_GROUPED_C_BYTES(v)       (SM90A_GROUPED_COLUMNS(v) * SM90A_GROUPED_TILE_N(v) * 4)
-#define SM90A_GROUPED_COPY_LANES(v)    (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_COLUMNS(v) ? 32 : 2)
+#define SM90A_GROUPED_C_BYTES(v) (SM90A_GROUPED_COLUMNS(v) * SM90A_GROUPED_TILE_N(v) * 4)
+#define SM90A_GROUPED_COPY_LANES(v) \
+    (SM90A_GROUPED_PLAIN(v) ? 0 : SM90A_GROUPED_COLUMNS(v) ? 32 : SM90A_GROUPED_BY_K(v) ? 1 : 2)
 #define SM90A_GROUPED_FULL_ARRIVALS(v) (1 + SM90A_GROUPED_COPY_LANES(v))
 
 /* Dynamic shared memory, from its 1024-aligned start: A's ring, B's, staged boxes of output, A's scales,
@@ -156,9 +161,10 @@
 #define SM90A_GROUPED_PART_BYTES 4096 /* a consumer warp's area */
 #define SM90A_GROUPED_PART(v) \
     (SM90A_GROUPED_BY_K(v) ? SM90A_GROUPED_RING_END(v) : SM90A_GROUPED_STAGE_D(v))
-#define SM90A_GROUPED_DYNAMIC_SHARED(v) \
-    (SM90A_GROUPED_RING_END(v) +        \
-     (SM90A_GROUPED_BY_K(v) ? SM90A_GROUPED_CONSUMER_WARPS * SM90A_GROUPED_PART_BYTES : 0))
+#define SM90A_GROUPED_DYNAMIC_SHARED(v)                                                         \
+    (SM90A_GROUPED_RING_END(v) + (SM90A_GROUPED_BY_K(v) && SM90A_GROUPED_PARTS(v)               \
+                                      ? SM90A_GROUPED_CONSUMER_WARPS * SM90A_GROUPED_PART_BYTES \
+                                      : 0))
 
 /* ---- the worksheet, which `hewn worksheet` compares with a run ---- */
 

@@ -292,9 +292,9 @@ static double distance(const float *x, const float *y, size_t count)
 }
 
 static const char *const variants[] = {
-    "64x128",   "64x128p",  "64x256",   "64x256p",  "128x128",  "128x128p",
-    "128x160",  "128x160p", "128x192",  "128x192p", "256x128",  "256x128p",
-    "64x128s2", "64x128s3", "64x128s4", "64x128s5", "64x128s8",
+    "64x64",    "64x128",   "64x128p",  "64x256",   "64x256p",  "128x128",
+    "128x128p", "128x160",  "128x160p", "128x192",  "128x192p", "256x128",
+    "256x128p", "64x128s2", "64x128s3", "64x128s4", "64x128s5", "64x128s8",
 };
 
 static const char *const variants_16[] = {"64x128h",  "64x128hp",  "64x256h",  "64x256hp",

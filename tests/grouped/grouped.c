@@ -94,8 +94,9 @@ static void try_case(struct device *dev, struct grouped_case c)
     static uint64_t seed;
     char name[200];
     c.seed = ++seed * 0x9E3779B97F4A7C15U;
-    if (c.variant && (strchr(c.variant, 'q') || !strncmp(c.variant, "256", 3)))
-        c.a_rows = 0; /* four CTAs and tiles of 256 rows take no rows by number */
+    if (c.variant && (strchr(c.variant, 'q') || !strncmp(c.variant, "256", 3) ||
+                      !strncmp(c.variant, "64x64", 5)))
+        c.a_rows = 0; /* four CTAs and these tiles take no rows by number */
     grouped_case_name(&c, name, sizeof name);
     if (test_case("%s", name)) run_case(dev, c, 2);
 }
@@ -103,8 +104,9 @@ static void try_case(struct device *dev, struct grouped_case c)
 /* ---- the cases -- */
 
 static const char *const variants[] = {
-    "64x128",  "64x128p",  "64x256",   "64x256p", "128x128",  "128x128p", "128x160", "128x160p",
-    "128x192", "128x192p", "128x128q", "128x256", "128x256p", "128x256q", "256x128", "256x128p",
+    "64x128",   "64x128p",  "64x256",  "64x256p",  "128x128",  "128x128p",
+    "128x160",  "128x160p", "128x192", "128x192p", "128x128q", "128x256",
+    "128x256p", "128x256q", "256x128", "256x128p", "64x64",
 };
 
 /* Tiles whose k-blocks CTAs share. */
@@ -301,37 +303,43 @@ static void sizes(struct device *dev)
     }
 }
 
+/* Everything that a description may say: one to 100 groups of no to all rows, most of them with the variant that is
+ * chosen for the number of rows expected. */
+static struct grouped_case random_case(struct rng *r)
+{
+    static const int types[] = {HEWN_E4M3, HEWN_BF16, HEWN_F16};
+    struct grouped_case c = usual;
+    c.kind = (int)rng_below(r, 3);
+    c.groups = 1 + (int)rng_below(r, rng_below(r, 3) ? 6 : 100);
+    c.m = 1 + (int)rng_below(r, c.kind == HEWN_GROUPED_OFFSETS ? 900 : 200);
+    if (c.groups > 6 && c.kind != HEWN_GROUPED_OFFSETS) c.m = 1 + c.m / 8;
+    c.n = 1 + (int)rng_below(r, rng_below(r, 2) ? 200 : 700);
+    c.k = 1 + (int)rng_below(r, rng_below(r, 4) ? 400 : 2500);
+    if (c.groups > 6) c.n = 1 + c.n / 3, c.k = 1 + c.k / 4;
+    c.in = types[rng_below(r, 3)];
+    c.out = rng_below(r, 2) ? c.in == HEWN_F16 ? HEWN_F16 : HEWN_BF16 : HEWN_F32;
+    c.rows = (enum grouped_rows)rng_below(r, ROWS_KINDS);
+    c.spread = (int)rng_below(r, 4);
+    if (rng_below(r, 2)) c.expected_m = 1 + (int)rng_below(r, rng_below(r, 2) ? 100 : 5000);
+    if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(r, 8);
+    if (!rng_below(r, 4)) c.a_rows = 1 + (int)rng_below(r, 400);
+    c.scales = c.in == HEWN_E4M3 && !rng_below(r, 4);
+    if (c.in != HEWN_E4M3 && !rng_below(r, 3)) c.act = HEWN_ACT_SWIGLU;
+    if (c.act) {
+        if (rng_below(r, 2)) c.variant = variants_glu[rng_below(r, VARIANTS_GLU)];
+        c.n = 1 + c.n / 2;
+    } else if (!rng_below(r, 3) && !c.scales) {
+        c.variant = c.in != HEWN_E4M3                      ? variants_16[rng_below(r, VARIANTS_16)]
+                    : c.k > 7 * 128 && rng_below(r, 3) < 1 ? parts[rng_below(r, PARTS)]
+                                                           : variants[rng_below(r, VARIANTS)];
+    }
+    return c;
+}
+
 static void at_random(struct device *dev, int count)
 {
     struct rng r = {test_seed()};
-    for (int i = 0; i < count; i++) {
-        struct grouped_case c = usual;
-        c.kind = (int)rng_below(&r, 3);
-        c.groups = 1 + (int)rng_below(&r, rng_below(&r, 3) ? 6 : 90);
-        c.m = 1 + (int)rng_below(&r, c.kind == HEWN_GROUPED_OFFSETS ? 900 : 200);
-        if (c.groups > 6 && c.kind != HEWN_GROUPED_OFFSETS) c.m = 1 + c.m / 8;
-        c.n = 1 + (int)rng_below(&r, rng_below(&r, 2) ? 200 : 700);
-        c.k = 1 + (int)rng_below(&r, rng_below(&r, 4) ? 400 : 2500);
-        if (c.groups > 6) c.n = 1 + c.n / 3, c.k = 1 + c.k / 4;
-        static const int types[] = {HEWN_E4M3, HEWN_BF16, HEWN_F16};
-        c.in = types[rng_below(&r, 3)];
-        c.out = rng_below(&r, 2) ? c.in == HEWN_F16 ? HEWN_F16 : HEWN_BF16 : HEWN_F32;
-        c.rows = (enum grouped_rows)rng_below(&r, ROWS_KINDS);
-        c.spread = (int)rng_below(&r, 2);
-        if (c.kind == HEWN_GROUPED_OFFSETS) c.align = 1 << rng_below(&r, 8);
-        if (!rng_below(&r, 4)) c.a_rows = 1 + (int)rng_below(&r, 400);
-        c.scales = c.in == HEWN_E4M3 && !rng_below(&r, 4);
-        if (c.in != HEWN_E4M3 && !rng_below(&r, 3)) c.act = HEWN_ACT_SWIGLU;
-        if (c.act) {
-            c.variant = variants_glu[rng_below(&r, VARIANTS_GLU)];
-            c.n = 1 + c.n / 2;
-        } else if (rng_below(&r, 3) && !c.scales)
-            c.variant = c.in == HEWN_E4M3 ? rng_below(&r, 3) ? variants[rng_below(&r, VARIANTS)]
-                                            : c.k > 7 * 128  ? parts[rng_below(&r, PARTS)]
-                                                             : NULL
-                                          : variants_16[rng_below(&r, VARIANTS_16)];
-        try_case(dev, c);
-    }
+    for (int i = 0; i < count; i++) try_case(dev, random_case(&r));
 }
 
 int main(int argc, char **argv)

@@ -67,7 +67,10 @@ static void shapes(hewn_context *context)
     BAD(d.variant = "128x256h", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"128x256h\"");
     BAD(d.out = HEWN_F16, HEWN_ERR_ARGUMENT, "out: dtype 1 (f16) is none of bf16, f32");
     BAD(d.out = 77, HEWN_ERR_ARGUMENT, "out: dtype 77 (unknown) is none of bf16, f32");
-    BAD(d.variant = "64x64", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64\"");
+    BAD(d.variant = "64x96", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x96\"");
+    BAD(d.variant = "64x64p", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x64p\"");
+    BAD((d.a_rows = 5, d.variant = "64x64"), HEWN_ERR_ARGUMENT,
+        "variant: there is no kernel \"64x64\" of rows by number");
     BAD(d.variant = "64x128s6", HEWN_ERR_ARGUMENT, "variant: there is no kernel \"64x128s6\"");
     BAD((d.k = 272, d.variant = "64x128s4"), HEWN_ERR_ARGUMENT,
         "variant: \"64x128s4\" has 4 parts, and k 3 blocks of 128");
