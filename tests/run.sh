@@ -164,6 +164,10 @@ on_simulator() {
         run "combine on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/combine"
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
     done
+    if [ "$suite" = all ]; then
+        run "grouped --random 2000, 132 SMs, on b300" on b300 env HEWN_SIM_SMS=132 "$bin/grouped" --random 2000
+        run "scaled --random 2000 on b300" on b300 "$bin/scaled" --random 2000
+    fi
     [ "$suite" = all ] && run "layout --all" "$bin/layout" --all
     run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
     for t in "$SRC"/tests/*/*.sh; do
