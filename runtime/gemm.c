@@ -68,6 +68,12 @@ static uint32_t tile_columns(const hewn_gemm_plan *plan)
     return (k->few ? plan->few.columns : k->tile_n) >> k->glu;
 }
 
+static uint32_t cluster_ctas(const hewn_gemm_plan *plan)
+{
+    const struct hewn_gemm_kernel *k = plan->kernel;
+    return k->pair_m * k->pair_n * plan->parts * (plan->few.share ? plan->few.share : 1);
+}
+
 static uint32_t ring_stages(const hewn_gemm_plan *plan)
 {
     return plan->kernel->few ? plan->few.stages : plan->kernel->stages;
@@ -88,6 +94,7 @@ static int compute_scalars(hewn_gemm_plan *plan, const hewn_gemm_desc *d, int64_
     uint32_t tile_m = k->tile_m * k->pair_m, tile_n = tile_columns(plan) * k->pair_n;
     s->tiles_m = ceil_div(s->m, tile_m);
     s->tiles_n = ceil_div(s->n, tile_n);
+    if (plan->few.share) s->tiles_n = ceil_div(s->tiles_n, plan->few.share) * plan->few.share;
     uint64_t tiles = (uint64_t)s->tiles_m * s->tiles_n;
     if (tiles > (uint64_t)(GEMM_MAX_EXTENT / batch) / plan->parts)
         return hewn_fail(err, HEWN_ERR_LIMIT,
@@ -146,7 +153,10 @@ static void describe_maps(hewn_gemm_plan *plan, const hewn_gemm_desc *d)
     if (d->major_a == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_A], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_A].desc);
     else
-        describe_map(&o[GEMM_A], d->in, tile_k, k->few ? (uint32_t)d->m : k->tile_m / k->pair_n,
+        describe_map(&o[GEMM_A], d->in, tile_k,
+                     plan->few.share > 1 ? plan->few.rows / plan->few.share
+                     : k->few            ? (uint32_t)d->m
+                                         : k->tile_m / k->pair_n,
                      &plan->maps[GEMM_A].desc);
     if (d->major_b == HEWN_MAJOR_MN)
         describe_map(&o[GEMM_B], d->in, GEMM_MN_BOX, tile_k, &plan->maps[GEMM_B].desc);
@@ -229,7 +239,7 @@ static uint32_t resident_clusters(const hewn_gemm_plan *plan, uint32_t cluster)
 static void configure(hewn_gemm_plan *plan)
 {
     const struct hewn_gemm_kernel *k = plan->kernel;
-    uint32_t cluster = k->pair_m * k->pair_n * plan->parts, tiles = plan->scalars.tiles, resident;
+    uint32_t cluster = cluster_ctas(plan), tiles = plan->scalars.tiles, resident;
     plan->config = (hewn_cu_launch_config){
         .grid_x = cluster,
         .grid_y = 1,
@@ -240,7 +250,10 @@ static void configure(hewn_gemm_plan *plan)
         .shared_bytes = k->few ? plan->few.shared_bytes : k->dynamic_shared,
     };
     set_attributes(plan, cluster);
-    if (k->few > HEWN_GEMM_ODDFEW) tiles = ceil_div(tiles, plan->few.stages);
+    if (plan->few.share)
+        tiles /= plan->few.share;
+    else if (k->few > HEWN_GEMM_ODDFEW)
+        tiles = ceil_div(tiles, plan->few.stages);
     resident = k->few && !k->tmem_columns ? tiles : resident_clusters(plan, cluster);
     uint32_t ctas = cluster * (tiles < resident ? tiles : resident);
     plan->config.grid_x = ctas;
@@ -264,6 +277,11 @@ static void configure_slices(hewn_gemm_plan *plan, uint32_t slices)
 }
 
 /* ---- choosing and loading the kernel -- */
+
+static int can_cluster(const hewn_context *context)
+{
+    return context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+}
 
 /* Whether addresses and strides are those that tensor maps need. */
 static int check_aligned(const struct hewn_gemm_kernel *k, const struct gemm_operand *operands,
@@ -374,7 +392,7 @@ static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
                           const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice,
                           hewn_error *err)
 {
-    int clusters = context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+    int clusters = can_cluster(context);
     uint32_t sm_count = (uint32_t)context->info.sm_count, parts = d->parts;
     if (d->invariant && !parts) { /* parts of K as for a product of so many rows, whatever m is */
         struct hewn_gemm_extent some = *extent;
@@ -453,8 +471,10 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     }
     *cost = choice.cost;
     if (choice.kernel->few)
-        hewn_gemm_few_shape(extent, choice.kernel->few, choice.parts,
-                            (uint32_t)context->info.sm_count, &plan->few);
+        hewn_gemm_few_shape(
+            extent, choice.kernel->few,
+            choice.kernel->few == HEWN_GEMM_LANES && !can_cluster(context) ? 0 : choice.parts,
+            (uint32_t)context->info.sm_count, &plan->few);
     if (choice.kernel->few >= HEWN_GEMM_ODDFEW) /* reads all operands without tensor maps */
         plan->operands[GEMM_A].loose = plan->operands[GEMM_B].loose = 1;
     return hewn_plan_need_maps(context, name, err);
@@ -543,7 +563,7 @@ int hewn_gemm_plan_describe(const hewn_gemm_plan *plan, hewn_gemm_plan_info *out
         .origin = plan->loaded->origin,
         .grid = {c->grid_x, c->grid_y, c->grid_z},
         .block = {c->block_x, c->block_y, c->block_z},
-        .cluster = {k->pair_m * k->pair_n * plan->parts, 1, 1},
+        .cluster = {cluster_ctas(plan), 1, 1},
         .dynamic_shared = c->shared_bytes,
         .tmem_columns = k->tmem_columns,
         .tile_m = k->tile_m,

@@ -211,13 +211,14 @@ static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn
 {
     struct hewn_gemm_few s;
     hewn_gemm_few_shape(p, k->few, 1, sm_count, &s);
+    if (s.share > 1) sm_count = hewn_gemm_clusters(sm_count, s.share) * s.share;
     uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;
     double waves = (double)ceil_div(tiles, sm_count);
     double at_once = smaller((double)tiles, sm_count);
     double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), rows = s.rows;
     double multiply = larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
-    double asked = (double)p->m + s.columns;
-    double block = larger(multiply * k->row_bytes / 32, blackwell_rows(asked, asked, at_once));
+    double loaded = (double)p->m + s.columns, asked = (double)p->m / s.share + s.columns;
+    double block = larger(multiply * k->row_bytes / 32, blackwell_rows(loaded, asked, at_once));
     double epilogue = stored_column * rows;
     double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
                        (double)p->k * p->in +

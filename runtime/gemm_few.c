@@ -201,7 +201,7 @@ static double small_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32
 {
     const struct small_speed *v = few == HEWN_GEMM_ODD16 ? &small_16 : &small_32;
     double least = small_cost(p, v, parts, 1, SMALL_SMS);
-    *out = (struct hewn_gemm_few){v->side, 1, v->side, SM90A_ODDSMALL_SUM_BYTES(v->side)};
+    *out = (struct hewn_gemm_few){v->side, 1, v->side, SM90A_ODDSMALL_SUM_BYTES(v->side), 0};
     for (uint32_t teams = 2; parts == 1 && teams <= SM90A_ODDSMALL_WARPS; teams *= 2) {
         double cost = small_cost(p, v, parts, teams, SMALL_SMS);
         if (cost >= least) continue;
@@ -213,11 +213,27 @@ static double small_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32
 
 /* ---- of sm_100f: a lane is a column of D -- */
 
+/* CTAs of a cluster. Every CTA needs all of A, but L2 gives it once a cluster: bytes of A that all of them ask for should be
+ * fewer than those of B, which memory gives at half of L2's rate. Each CTA's share has rows of A. */
+static uint32_t lanes_share(const struct hewn_gemm_extent *p, uint32_t sm_count)
+{
+    const uint64_t rows = SM100F_FEW_MMA_N((uint32_t)p->m);
+    uint32_t share = 1;
+    if (p->mn_a || p->batch > 1) return 1;
+    while (share < SM100F_FEW_SHARE && 10 * rows * sm_count > 6 * p->n * share &&
+           p->m > rows - rows / (2 * share) && p->n > SM100F_FEW_COLUMNS * share &&
+           hewn_gemm_clusters(sm_count, 2 * share))
+        share *= 2;
+    return share;
+}
+
 /* As many tiles as the device has SMs, or a multiple, of equal size. */
-static void lanes_shape(const struct hewn_gemm_extent *p, uint32_t sm_count,
+static void lanes_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t sms,
                         struct hewn_gemm_few *out)
 {
     const uint32_t m = (uint32_t)p->m, unit = p->mn_b ? GEMM_MN_BOX : 1;
+    const uint32_t share = parts ? lanes_share(p, sms) : 1;
+    const uint32_t sm_count = hewn_gemm_clusters(sms, share) * share;
     const uint32_t stage = SM100F_FEW_B_BYTES + (uint32_t)SM100F_FEW_A_BYTES(m, p->mn_a);
     uint64_t waves = ceil_div(ceil_div(p->n, SM100F_FEW_COLUMNS) * p->batch, sm_count);
     uint64_t columns = ceil_div(ceil_div(p->n, waves * sm_count / p->batch), unit) * unit;
@@ -229,6 +245,7 @@ static void lanes_shape(const struct hewn_gemm_extent *p, uint32_t sm_count,
         .stages = stages,
         .rows = (uint32_t)SM100F_FEW_MMA_N(m),
         .shared_bytes = SM100F_FEW_DYNAMIC_SHARED, /* one CTA an SM */
+        .share = share,
     };
 }
 
@@ -238,7 +255,7 @@ void hewn_gemm_few_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32_
                          uint32_t sm_count, struct hewn_gemm_few *out)
 {
     if (few == HEWN_GEMM_LANES) {
-        lanes_shape(p, sm_count, out);
+        lanes_shape(p, parts, sm_count, out);
         return;
     }
     if (few > HEWN_GEMM_ODDFEW)

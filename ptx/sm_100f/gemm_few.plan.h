@@ -21,6 +21,8 @@
 #define SM100F_FEW_COLUMNS       128
 #define SM100F_FEW_LEAST_COLUMNS 16
 #define SM100F_FEW_STAGES        12
+/* The most CTAs of a cluster, which share their loads of A. */
+#define SM100F_FEW_SHARE 4
 
 /* Columns of the MMA: rows of D come out of tensor memory in steps of 32. */
 #define SM100F_FEW_STEP     32
@@ -67,7 +69,7 @@
 #define SM100F_FEW_HANDOFFS(X)                                                                \
     X(full_bar, 1, 2 * GEMM_ROW_BYTES, SM100F_FEW_B_BYTES + SM100F_FEW_ROWS * GEMM_ROW_BYTES, \
       producer, mma)                                                                          \
-    X(empty_bar, 1, 0, 0, mma, producer)                                                      \
+    X(empty_bar, SM100F_FEW_SHARE, 0, 0, mma + producer, producer)                            \
     X(acc_full, 1, 0, 0, mma, epilogue)                                                       \
     X(acc_empty, SM100F_FEW_EPILOGUE_WARPS, 0, 0, epilogue, mma)
 

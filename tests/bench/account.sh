@@ -7,6 +7,9 @@
 #     account.sh [DIM HEADS]...     head dimensions and query heads; without: 64 96 128 192 256 512, decode, MLA, the indexer
 #     account.sh works [PATTERN]    products, groups and attention of real sizes: a line each, and what binds. Minutes to an
 #                                   hour of all cores; PATTERN takes a part of the list
+#     account.sh groups [FIRST LAST]  drawn groups of rows of three kinds, seeds FIRST to LAST (1 to 6): their time beside the
+#                                   larger of two: the bytes read at the model's rate of memory, and the dense product of as
+#                                   many rows, each group's rounded up to the tile. A minute or more a draw
 #
 # Kernels are those that the library chooses. What the model leaves out: bank conflicts, the latency of ordinary loads,
 # and the power that the clock follows.
@@ -73,6 +76,7 @@ works() {
     for type in mx8 mw8; do work '>= 2970 TFLOP/s' scaled $type 1 4096 7168 16384; done
     work '>= 4900 TFLOP/s' scaled nv4 1 4096 4096 4096
     for m in 16 32 64 128; do work '>= 88 % of memory' gemm bf16 $m 16384 8192; done
+    for m in 64 96 128; do work '>= 88 % of memory' gemm bf16 $m 8192 20480; done
     work '>= 93 %' grouped bf16 8 1024 4096 7168
     work '>= 93 %' grouped e4m3 8 1024 4096 7168
     work '>= 93 %' scaled mx8 8 1024 4096 7168
@@ -83,6 +87,26 @@ works() {
     work '>= 1050 TFLOP/s' attention 4 16 8192 64 full
     work '>= 1550 TFLOP/s' attention 4 8 8192 256 full
 }
+# groups FIRST LAST
+groups() {
+    for type in bf16 e4m3 mx8; do
+        seed=$1
+        while [ "$seed" -le "$2" ]; do
+            launch ragged $type "$seed" || return 1
+            grep -o '"microseconds":[0-9.]*' "$work/trace.json" | cut -d: -f2 | tr '\n' ' ' | awk -v memory=$MEMORY -v type=$type \
+                -v seed="$seed" -v shape="$(sed -n 1p "$work/out")" -v out="$(sed -n 2p "$work/out")" '{
+                split(out, o, " ")
+                bytes = o[4] / memory; bound = bytes > $2 ? bytes : $2
+                printf "%s %s: %s: %s %.1f us; bytes %.1f, dense %.1f: %.3f of the larger\n", type, seed, shape, o[1], $1, bytes, $2, $1 / bound
+            }'
+            seed=$((seed + 1))
+        done
+    done
+}
+if [ "${1:-}" = groups ]; then
+    groups "${2:-1}" "${3:-${2:-6}}"
+    exit
+fi
 if [ "${1:-}" = works ]; then
     works "${2:-*}"
     exit

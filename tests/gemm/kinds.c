@@ -347,6 +347,31 @@ static void glu_case(struct gemm_case *g, const char *const *variants, int index
     set_layout(s, mix);
 }
 
+/* Few rows on sm_100f, whose CTAs load A together: by two and by four of 8 SMs, shares that end behind the last row, several
+ * tiles a CTA, clusters whose last CTA has no columns, more stages than k-blocks. */
+static const int64_t shared[][3] = {{33, 515, 1100}, {64, 600, 700},   {100, 1000, 260},
+                                    {97, 513, 900},  {128, 1200, 640}, {200, 2060, 390},
+                                    {256, 650, 64},  {161, 1100, 1500}};
+enum { SHARED = sizeof shared / sizeof *shared };
+
+static void shared_case(struct gemm_case *g, int index)
+{
+    static const int types[] = {HEWN_BF16, HEWN_F16, HEWN_E4M3};
+    hewn_gemm_desc *s = &g->desc;
+    const int64_t *shape = shared[index % SHARED];
+    s->m = shape[0], s->n = shape[1], s->k = shape[2];
+    s->in = types[(index % SHARED + index / SHARED) % 3];
+    s->out = index % 2 ? HEWN_F32 : s->in == HEWN_F16 ? HEWN_F16 : HEWN_BF16;
+    s->batch = 1;
+    s->variant = "few";
+    s->parts = 1;
+    g->pattern = (enum pattern)(index % PLAIN_PATTERNS);
+    g->alpha = 1, g->finish = "", s->bias_type = HEWN_F32;
+    if (index % 4 == 0) set_finish(g, 5);
+    s->with &= ~(uint32_t)(ROWS | COLUMNS);
+    set_layout(s, index);
+}
+
 /* ---- the whole contract ---- */
 
 static const float numbers[] = {1, -0.5F, 0.75F, 0};
@@ -512,6 +537,11 @@ static void each_kernel(struct device *dev, bool hopper)
     for (int i = 0; i < GLU_CASES; i++) {
         struct gemm_case g = {.alpha = 1};
         glu_case(&g, hopper ? glu_variants : blackwell_glu, i);
+        maybe_run(dev, &g);
+    }
+    for (int i = 0; !hopper && i < 2 * SHARED; i++) {
+        struct gemm_case g = {.alpha = 1};
+        shared_case(&g, i);
         maybe_run(dev, &g);
     }
 }
