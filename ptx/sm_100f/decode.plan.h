@@ -78,12 +78,14 @@
 #define SM100F_DECODE_V_SHARED(qk, e) ((qk) == SM100F_MLA_QK || SM100F_DECODE_RECORDS(e))
 
 /* Columns of a chunk of Q, K and V: one swizzle row of 16-bit elements, of e4m3 one of 64 bytes. A unit of the
- * ring is a step's keys of a chunk; records are widened on their way into it. */
+ * ring is a step's keys of a chunk, of records of 656 bytes of two; records are widened on their way into it. */
 #define SM100F_DECODE_CHUNK     (SWIZZLE_BYTES / 2)
 #define SM100F_DECODE_CHUNKS(d) (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
 #define SM100F_DECODE_ROW(e)    (SM100F_DECODE_CHUNK * ((e) == 2 ? 2 : 1)) /* of a unit, in memory */
-#define SM100F_DECODE_UNIT(qk, e) \
-    (SM100F_DECODE_STEP_KEYS(qk) * ((e) == 1 ? SWIZZLE_BYTES / 2 : SWIZZLE_BYTES))
+#define SM100F_DECODE_UNIT(qk, e)                                           \
+    (SM100F_DECODE_STEP_KEYS(qk) * ((e) == 1            ? SWIZZLE_BYTES / 2 \
+                                    : (e) == MLA_RECORD ? 2 * SWIZZLE_BYTES \
+                                                        : SWIZZLE_BYTES))
 #define SM100F_DECODE_ROW_CHUNK(n)   ((n)*SWIZZLE_BYTES) /* of Q or P */
 #define SM100F_DECODE_TILE_Q(qk, n)  (SM100F_DECODE_CHUNKS(qk) * SM100F_DECODE_ROW_CHUNK(n))
 #define SM100F_DECODE_Q_TILES(qk, e) (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 2)
@@ -96,12 +98,14 @@
 #define SM100F_DECODE_TILE_P(qk, e, n)  \
     (SM100F_DECODE_STEP_KEYS(qk) / 64 * \
      ((e) == 1 ? SM100F_DECODE_TERM_CHUNK(n) : SM100F_DECODE_ROW_CHUNK(n)))
-/* Of records of 656 bytes a step has an odd number of units. One more, which nothing is in, stands behind the
- * first, so that the two chunks of V that an MMA reads lie side by side in a ring of any even number of units. */
-#define SM100F_DECODE_SPARE(e) ((e) == MLA_RECORD)
-#define SM100F_DECODE_STEP_UNITS(qk, v, e)               \
-    (SM100F_DECODE_CHUNKS(qk) + SM100F_DECODE_SPARE(e) + \
-     (SM100F_DECODE_V_SHARED(qk, e) ? 0 : SM100F_DECODE_CHUNKS(v)))
+/* Of records of 656 bytes the ring has the columns that are V, and the others have two places behind it. */
+#define SM100F_DECODE_STEP_UNITS(qk, v, e)           \
+    ((e) == MLA_RECORD ? SM100F_DECODE_CHUNKS(v) / 2 \
+                       : SM100F_DECODE_CHUNKS(qk) +  \
+                             (SM100F_DECODE_V_SHARED(qk, e) ? 0 : SM100F_DECODE_CHUNKS(v)))
+#define SM100F_DECODE_ROTARY(qk, e) \
+    ((e) == MLA_RECORD ? SM100F_DECODE_STEP_KEYS(qk) * SWIZZLE_BYTES : 0)
+#define SM100F_DECODE_ROTARY_PLACES 2
 
 /* Dynamic shared memory, from its 1024-aligned start: Q of the tiles, P, the ring of as many units as
  * fit, at least those of a step. The two chunks of V that an MMA reads lie side by side: so the ring has
@@ -120,8 +124,11 @@
 #define SM100F_DECODE_FIT(qk, v, e, room)                                 \
     ((room) / SM100F_DECODE_UNIT(qk, e) / SM100F_DECODE_WHOLE(qk, v, e) * \
      SM100F_DECODE_WHOLE(qk, v, e))
-#define SM100F_DECODE_RING_ROOM(qk, e, n) \
-    (SM100F_DECODE_RECORDS(e) ? SM100F_DECODE_ROOM(qk, e, n) / 4 * 3 : SM100F_DECODE_ROOM(qk, e, n))
+#define SM100F_DECODE_RING_ROOM(qk, e, n)                                                     \
+    (SM100F_DECODE_RECORDS(e) ? (SM100F_DECODE_ROOM(qk, e, n) -                               \
+                                 SM100F_DECODE_ROTARY_PLACES * SM100F_DECODE_ROTARY(qk, e)) / \
+                                    4 * 3                                                     \
+                              : SM100F_DECODE_ROOM(qk, e, n))
 #define SM100F_DECODE_RING_FIT(qk, v, e, n) \
     SM100F_DECODE_FIT(qk, v, e, SM100F_DECODE_RING_ROOM(qk, e, n))
 #define SM100F_DECODE_SLOTS(qk, v, e, n)                                              \
@@ -130,23 +137,27 @@
          ? SM100F_DECODE_RING_FIT(qk, v, e, n)                                        \
          : SM100F_DECODE_STEP_UNITS(qk, v, e))
 #define SM100F_DECODE_STAGE(qk) (SM100F_DECODE_STEP_KEYS(qk) * SM100F_DECODE_ROW(1))
-#define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
+#define SM100F_DECODE_ROTARY_AT(qk, v, e, n) \
     (SM100F_DECODE_RING(qk, e, n) + SM100F_DECODE_SLOTS(qk, v, e, n) * SM100F_DECODE_UNIT(qk, e))
+#define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
+    (SM100F_DECODE_ROTARY_AT(qk, v, e, n) +  \
+     SM100F_DECODE_ROTARY_PLACES * SM100F_DECODE_ROTARY(qk, e))
 #define SM100F_DECODE_MOST_STAGES 16 /* 64 KB or more on their way */
 #define SM100F_DECODE_STAGES_FIT(qk, v, e, n)                                                \
     ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
          SM100F_DECODE_STAGE(qk) -                                                           \
-     (SM100F_DECODE_V_SHARED(qk, e) ? 1 : 0))
+     SM100F_DECODE_SCALES(e))
 #define SM100F_DECODE_STAGES(qk, v, e, n)                                \
     (!SM100F_DECODE_RECORDS(e) ? 0                                       \
      : SM100F_DECODE_STAGES_FIT(qk, v, e, n) < SM100F_DECODE_MOST_STAGES \
          ? SM100F_DECODE_STAGES_FIT(qk, v, e, n)                         \
          : SM100F_DECODE_MOST_STAGES)
-/* Of records one more place has the scales of SCALE_STEPS steps, one behind the other. */
+/* Of records of 584 bytes one more place has the scales of SCALE_STEPS steps, one behind the other. */
+#define SM100F_DECODE_SCALES(e)      ((e) == MLA_RECORD_584)
 #define SM100F_DECODE_SCALE_STEPS    4
-#define SM100F_DECODE_SCALE_BYTES(e) ((e) == MLA_RECORD_584 ? MLA_584_SCALES : 16) /* of a record */
+#define SM100F_DECODE_SCALE_BYTES(e) MLA_584_SCALES /* of a record */
 #define SM100F_DECODE_PLACES(qk, v, e, n) \
-    (SM100F_DECODE_STAGES(qk, v, e, n) + (SM100F_DECODE_RECORDS(e) ? 1 : 0))
+    (SM100F_DECODE_STAGES(qk, v, e, n) + SM100F_DECODE_SCALES(e))
 #define SM100F_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
     (SM100F_DECODE_STAGES_AT(qk, v, e, n) +       \
      SM100F_DECODE_PLACES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
@@ -164,8 +175,9 @@
 #define SM100F_DECODE_Q_WARP(qk, e, n)    (SM100F_DECODE_QK_WARP(qk, e, n) + 2)
 #define SM100F_DECODE_WARPS(qk, e, n)     (SM100F_DECODE_QK_WARP(qk, e, n) + 4)
 #define SM100F_DECODE_THREADS(qk, e, n)   (32 * SM100F_DECODE_WARPS(qk, e, n))
-/* Of a full_bar: each producer thread, or one for all. */
-#define SM100F_DECODE_ARRIVALS(qk, e, n) (32 * SM100F_DECODE_PRODUCERS(qk, e, n))
+/* Of a full_bar: each producer thread, or one for all; of records of 656 bytes the warps that widen the unit. */
+#define SM100F_DECODE_ARRIVALS(qk, e, n) \
+    ((e) == MLA_RECORD ? 4 : 32 * SM100F_DECODE_PRODUCERS(qk, e, n))
 /* Registers after setmaxnreg: softmax takes what the others give. */
 #define SM100F_DECODE_PRODUCER_REGS(qk, e, n) (SM100F_DECODE_RECORDS(e) ? 64 : 88)
 #define SM100F_DECODE_ISSUER_REGS(qk, e, n)   (SM100F_DECODE_RECORDS(e) ? 80 : 88)
@@ -232,11 +244,14 @@
 #define SM100F_DECODE_SHARED_T_2(X, qk, e, n)
 #define SM100F_DECODE_SHARED_T_656(X, qk, e, n)
 #define SM100F_DECODE_SHARED_T_584(X, qk, e, n)
-#define SM100F_DECODE_SHARED_656(X, qk, v, e, n)                             \
+#define SM100F_DECODE_SHARED_656(X, qk, v, e, n)                                 \
+    X(rotary, SM100F_DECODE_ROTARY_AT(qk, v, e, n), SM100F_DECODE_ROTARY(qk, e), \
+      SM100F_DECODE_ROTARY_PLACES)                                               \
+    SM100F_DECODE_SHARED_584(X, qk, v, e, n)
+#define SM100F_DECODE_SHARED_584(X, qk, v, e, n)                             \
     X(stages, SM100F_DECODE_STAGES_AT(qk, v, e, n), SM100F_DECODE_STAGE(qk), \
       SM100F_DECODE_PLACES(qk, v, e, n))
-#define SM100F_DECODE_SHARED_584 SM100F_DECODE_SHARED_656
-#define SM100F_DECODE_SHARED_1   SM100F_DECODE_SHARED_2
+#define SM100F_DECODE_SHARED_1 SM100F_DECODE_SHARED_2
 #define SM100F_DECODE_SHARED_2(X, qk, v, e, n)
 
 /* X(name, first column, columns) */
@@ -256,7 +271,7 @@
             X(o_full, 1, 0, 0, pv, softmax + qk)
 #define SM100F_DECODE_FREES_1(X)   X(empty_bar, 1, 0, 0, qk + pv, producer)
 #define SM100F_DECODE_FREES_2      SM100F_DECODE_FREES_1
-#define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_1
+#define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_584
 #define SM100F_DECODE_FREES_584(X) X(empty_bar, 1, 0, 0, pv, producer) /* all units are V */
 #define SM100F_DECODE_HANDOFFS_656(X, d, e, n)                            \
     X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, 0, producer, qk + pv) \
@@ -283,7 +298,10 @@
             X(references, softmax, softmax) X(limits, softmax, softmax)    \
                 X(tree_masks, softmax, softmax) X(s_0, qk.mma, softmax.ld) \
                     X(s_1, qk.mma, softmax.ld) X(o, pv.mma + softmax.st, softmax.ld)
-#define SM100F_DECODE_FLOWS_656(X)                              \
+#define SM100F_DECODE_FLOWS_656(X) \
+    X(rotary, producer.cp, qk.mma) \
+    SM100F_DECODE_FLOWS_584(X)
+#define SM100F_DECODE_FLOWS_584(X)                              \
     X(tile_q, query.tma + softmax, qk.mma + softmax)            \
     X(stages, producer.cp, producer)                            \
     X(ring, producer, qk.mma + pv.mma)                          \
@@ -292,7 +310,6 @@
       producer + softmax + qk + pv + query + idle)              \
     X(split_sums, producer + softmax + qk + pv + query + idle,  \
       producer + softmax + qk + pv + query + idle)
-#define SM100F_DECODE_FLOWS_584 SM100F_DECODE_FLOWS_656
 #define SM100F_DECODE_FLOWS_1(X)                                                             \
     X(tile_q, producer.tma, softmax)                                                         \
     X(terms, softmax, qk.mma)                                                                \

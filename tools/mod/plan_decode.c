@@ -80,7 +80,7 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
     _Static_assert(!P##_DECODE_RECORDS(e) || P##_DECODE_STAGES(qk, v, e, n) > 1,                \
                    "loads run ahead");                                                          \
     _Static_assert(                                                                             \
-        !P##_DECODE_RECORDS(e) ||                                                               \
+        !P##_DECODE_SCALES(e) ||                                                                \
             (P##_DECODE_SCALE_STEPS * P##_DECODE_SCALE_BYTES(e) * P##_DECODE_STEP_KEYS(qk) <=   \
                  P##_DECODE_STAGE(qk) &&                                                        \
              P##_DECODE_STAGES(qk, v, e, n) <=                                                  \
@@ -100,7 +100,7 @@ SM100F_MLA_VARIANTS(CHECK_BLACKWELL)
 static const struct plan_flow flows_100f_1[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 1));
 static const struct plan_flow flows_100f_2[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 2));
 static const struct plan_flow flows_100f_656[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 656));
-#define flows_100f_584 flows_100f_656
+static const struct plan_flow flows_100f_584[] = PLAN_FLOWS(SM100F_DECODE_FLOWS(PLAN_FLOW, 584));
 
 #define TABLES_BLACKWELL(P, t, qk, v, e, n)                                  \
     static const struct plan_range t##_roles_##qk##_##v##_##e##_##n[] =      \
