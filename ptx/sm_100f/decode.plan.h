@@ -265,10 +265,13 @@
 #define SM100F_DECODE_TMEM_584(X, n)
 
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
-#define SM100F_DECODE_HANDOFFS(X, d, e, n)                              \
-    SM100F_DECODE_HANDOFFS_##e(X, d, e, n) SM100F_DECODE_FREES_##e(X)   \
-        X(s_full, 1, 0, 0, qk, softmax) X(p_full, 8, 0, 0, softmax, pv) \
-            X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_HANDOFFS(X, d, e, n)                                                   \
+    SM100F_DECODE_HANDOFFS_##e(X, d, e, n) SM100F_DECODE_FREES_##e(X) SM100F_DECODE_S_##e(X) \
+        X(p_full, 8, 0, 0, softmax, pv) X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_S_1(X)       X(s_full, 1, 0, 0, qk, softmax)
+#define SM100F_DECODE_S_2          SM100F_DECODE_S_1
+#define SM100F_DECODE_S_584        SM100F_DECODE_S_1
+#define SM100F_DECODE_S_656(X)     X(s_full, 1, 0, 0, qk, producer + softmax)
 #define SM100F_DECODE_FREES_1(X)   X(empty_bar, 1, 0, 0, qk + pv, producer)
 #define SM100F_DECODE_FREES_2      SM100F_DECODE_FREES_1
 #define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_584
