@@ -15,6 +15,8 @@ enum {
     WHOLE_RING = 200 << 10, /* one */
     LEAST_STAGES = 4,       /* what a half ring must hold where an SM gets two tiles */
     LEAST_ALONE = 6,        /* where it gets one: fewer bytes in flight take longer */
+    WHOLE_FROM =
+        33, /* rows from which it has all of the SM, however many stages half of it holds */
     LARGE_BYTES = 96 * 1000000, /* of B */
     SMALL_SMS = 132,
 };
@@ -94,7 +96,8 @@ static void few_shape(const struct hewn_gemm_extent *p, uint32_t parts, uint32_t
              stages = HALF_RING / stage;
     uint32_t sums = rows * SM90A_FEW_SUM_PITCH(columns);
     const int alone = ceil_div(p->n, columns) * p->batch <= hewn_gemm_clusters(sm_count, parts);
-    if (stages < (alone ? LEAST_ALONE : LEAST_STAGES)) stages = WHOLE_RING / stage;
+    if (stages < (alone ? LEAST_ALONE : LEAST_STAGES) || (alone && p->m >= WHOLE_FROM))
+        stages = WHOLE_RING / stage;
     if (stages > share) stages = share;
     if (stages > SM90A_FEW_STAGES) stages = SM90A_FEW_STAGES;
     *out = (struct hewn_gemm_few){
