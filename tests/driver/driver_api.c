@@ -544,6 +544,7 @@ static void test_graphs(void)
     CHECK_INT(cu.cuGraphDestroy(graph), 0);
     for (int i = 0; i < 2; i++) {
         CHECK_INT(cu.cuMemsetD32_v2(b, 1, 64), 0);
+        CHECK_INT(cu.cuCtxSynchronize(), 0); /* the stream does not wait for the default stream */
         CHECK_INT(cu.cuGraphLaunch(exec, stream), 0);
         CHECK_INT(cu.cuStreamSynchronize(stream), 0);
         CHECK_INT(count_wrong(b, 77, 32) + count_wrong(b + 128, 1, 32), 0);

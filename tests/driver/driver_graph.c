@@ -49,8 +49,10 @@ static void add_one(void *user)
     ++*(int *)user;
 }
 
+/* The stream does not wait for the default stream, on which buffers are set. */
 static void launch(hewn_cu_graph_exec exec)
 {
+    CHECK_INT(cu.cuCtxSynchronize(), 0);
     CHECK_INT(cu.cuGraphLaunch(exec, stream), 0);
     CHECK_INT(cu.cuStreamSynchronize(stream), 0);
 }

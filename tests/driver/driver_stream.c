@@ -254,6 +254,7 @@ static void test_kernel_waits_for_stream(void)
     for (unsigned n = 1; n <= 2; n++) {
         CHECK_INT(cu.cuMemsetD32_v2(words, 0, 2), 0);
         CHECK_INT(cu.cuMemsetD32_v2(out, 9, 1), 0);
+        CHECK_INT(cu.cuCtxSynchronize(), 0);
         answer(module, stream, words, out, n);
         CHECK_INT(cu.cuStreamQuery(stream), HEWN_CU_NOT_READY);
         if (n == 1)
