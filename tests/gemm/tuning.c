@@ -247,12 +247,31 @@ static void check_tune(struct device *dev, const char *what, hewn_gemm_desc desc
     hewn_gemm_table_destroy(table), hewn_gemm_table_destroy(copy);
 }
 
+/* A second matrix B that begins where none may: its launch, and so the tuning, is refused. */
+static void check_copies(struct device *dev)
+{
+    struct rng r = {test_seed()};
+    hewn_error err = {0};
+    const hewn_gemm_desc desc = product(40, N, K);
+    if (!test_case("tune: the second matrix is used")) return;
+    const hewn_gemm_args args = {.struct_size = sizeof args,
+                                 .a = filled(dev, (size_t)(desc.m * desc.k), &r),
+                                 .b = filled(dev, (size_t)(desc.n * desc.k) + 1, &r),
+                                 .d = filled(dev, (size_t)(desc.m * desc.n), &r)};
+    const hewn_gemm_tune_args how = {
+        .struct_size = sizeof how, .args = &args, .rounds = 1, .copies = 2, .copy_stride = 1};
+    CHECK_INT(hewn_gemm_tune(dev->context, &desc, &how, NULL, NULL, &err), HEWN_ERR_ARGUMENT);
+    CHECK(!strncmp(err.message, "B: ", 3), "%s", err.message);
+    dev->mem_free(args.a), dev->mem_free(args.b), dev->mem_free(args.d);
+}
+
 static void check_tunes(struct device *dev)
 {
     hewn_gemm_desc desc = product(40, N, K);
     check_tune(dev, "a few rows", desc, false, 0, 0);
     check_tune(dev, "a few rows, L2 flushed", desc, true, 0, 0);
     check_tune(dev, "a few rows, three matrices in turn", desc, false, 0, 3);
+    check_copies(dev);
     desc.invariant = 1;
     check_tune(dev, "invariant", desc, false, 0, 0);
     desc = product(150, 72, 200);
