@@ -216,8 +216,8 @@ static double small_shape(const struct hewn_gemm_extent *p, uint32_t few, uint32
 
 /* ---- of sm_100f: a lane is a column of D -- */
 
-/* CTAs of a cluster. Every CTA needs all of A, but L2 gives it once a cluster: bytes of A that all of them ask for should be
- * fewer than those of B, which memory gives at half of L2's rate. Each CTA's share has rows of A. */
+/* CTAs of a cluster. Every CTA needs all of A, but L2 gives it once a cluster: bytes of A that all of them ask for
+ * should be fewer than those of B, which memory gives at half of L2's rate. Each CTA's share has rows of A. */
 static uint32_t lanes_share(const struct hewn_gemm_extent *p, uint32_t sm_count)
 {
     const uint64_t rows = SM100F_FEW_MMA_N((uint32_t)p->m);

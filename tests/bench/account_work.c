@@ -87,8 +87,8 @@ static double draw_unit(uint64_t *state)
     return (double)(*state >> 40) / (1 << 24);
 }
 
-/* Runs groups of count[] rows each, NULL: of m. A row of A, and of each group's B, has row_bytes. Bytes: what is read, and if
- * `stored` is true what is stored. Returns the rows of all groups, rounded up to whole tiles. */
+/* Runs groups of count[] rows each, NULL: of m. A row of A, and of each group's B, has row_bytes. Bytes: what is read,
+ * and if `stored` is true what is stored. Returns the rows of all groups, rounded up to whole tiles. */
 static double grouped_run(const hewn_grouped_desc *desc, hewn_grouped_args *args,
                           const int32_t *count, double row_bytes, bool stored)
 {
@@ -202,8 +202,8 @@ static struct ragged {
     int32_t count[GROUPS_MOST];
 } drawn;
 
-/* 4 to 256 groups of about 8 to 2,048 rows, a tenth of them empty; n and k 1,024 to 7,168. Returns us that its bytes read or its
- * multiply-adds take at the frozen model's rates. */
+/* 4 to 256 groups of about 8 to 2,048 rows, a tenth of them empty; n and k 1,024 to 7,168. Returns us that its bytes
+ * read or its multiply-adds take at the model's rates. */
 static double ragged_draw(uint64_t *draws, double rate, double row)
 {
     double rows = 0, columns = 0;
@@ -223,8 +223,9 @@ static double ragged_draw(uint64_t *draws, double rate, double row)
     return fmax(cycles / 1538, (rows + columns) * k * row / 7.4e6);
 }
 
-/* Groups that would take 30 to 60 us at the rates of the model, then one dense product of their rows, each group's rounded up to
- * the tile. 8-bit block scales: planes with counts. The others: planes with counts, or with odd seeds rows behind each other. */
+/* Groups that would take 30 to 60 us at the rates of the model, then one dense product of their rows, each group's
+ * rounded up to the tile. Block scales: planes with counts. The others: planes with counts, or with odd seeds rows
+ * behind each other. */
 static void ragged(char **v)
 {
     const bool scales = v[0][0] == 'm' || v[0][0] == 'n', sixteen = !scales && v[0][0] != 'e';

@@ -1,7 +1,8 @@
 /*
  * A prompt's time, and a step's, beside the sum of its kernels, each timed alone. Of a prompt, which one chunk holds, each
  * kind of launch of the first layer is enqueued a few times behind itself; of a step, that of each layer behind that
- * of the one before, in a graph. With e4m3 a product's rounding of rows, norm or SwiGLU counts as the product. Rope and attention are one kind. The head's product and the draw come once a step.
+ * of the one before, in a graph. With e4m3 a product's rounding of rows, norm or SwiGLU counts as the product. Rope and
+ * attention are one kind. The head's product and the draw come once a step.
  */
 #include "bench_engine.h"
 

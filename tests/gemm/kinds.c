@@ -347,8 +347,8 @@ static void glu_case(struct gemm_case *g, const char *const *variants, int index
     set_layout(s, mix);
 }
 
-/* Few rows on sm_100f, whose CTAs load A together: by two and by four of 8 SMs, shares that end behind the last row, several
- * tiles a CTA, clusters whose last CTA has no columns, more stages than k-blocks. */
+/* Few rows on sm_100f, whose CTAs load A together: by two and by four of 8 SMs, shares that end behind the last row,
+ * several tiles a CTA, clusters whose last CTA has no columns, more stages than k-blocks. */
 static const int64_t shared[][3] = {{33, 515, 1100}, {64, 600, 700},   {100, 1000, 260},
                                     {97, 513, 900},  {128, 1200, 640}, {200, 2060, 390},
                                     {256, 650, 64},  {161, 1100, 1500}};

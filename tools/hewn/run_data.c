@@ -43,8 +43,8 @@ static void put(int dtype, void *data, uint64_t i, double v)
 
 /* ---- filling ---- */
 
-/* Uniform in [low, high), from a 64-bit linear congruential generator (Knuth's constants). Integers without bounds: every
- * value of their type. But a u8 may stand for an e4m3, so it gets no byte that is NaN there (0x7F, 0xFF). */
+/* Uniform in [low, high), from a 64-bit linear congruential generator (Knuth's constants). Integers without bounds:
+ * every value of their type. But a u8 may stand for an e4m3, so it gets no byte that is NaN there (0x7F, 0xFF). */
 static void fill_random(const struct run_buffer *b, const struct run_init *init, void *out)
 {
     const double *value = init->value;
