@@ -49,6 +49,9 @@ want '99 ranks' 'ranks: 99 is outside 1 to 16' "$work/err"
 $engine --by-context >"$work/out" 2>"$work/err"
 status 'no ranks' 1 $?
 want 'no ranks' 'by-context: --ranks is missing' "$work/err"
+$engine --ranks 2 --tune --tuning "$work/table" >"$work/out" 2>"$work/err"
+status 'tuning by ranks' 1 $?
+want 'tuning by ranks' '^hewn-engine: --tune: not with --ranks' "$work/err"
 
 # Requests from a pipe.
 printf '{"prompt": "Alice", "max_tokens": 2}\n{"prompt": "The Queen", "max_tokens": 3}\nnothing\n' |

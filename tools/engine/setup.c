@@ -101,6 +101,10 @@ int setup_run(const struct command *c, int (*work)(struct setup *s, const struct
         problem(&p, "--ranks: %lld is outside 1 to %d", (long long)c->ranks, RANKS_MOST);
         return command_fail(&p);
     }
+    if (c->tune && c->ranks > 1) {
+        problem(&p, "--tune: not with --ranks, because all ranks must use the same kernels");
+        return command_fail(&p);
+    }
     if (c->by_context && !c->ranks) {
         problem(&p, "--by-context: --ranks is missing, so there is nothing to split");
         return command_fail(&p);
