@@ -593,8 +593,9 @@ typedef struct hewn_gemm_tuned {
 
 /* `desc` is as for plan_create; its `table` is ignored. If it names a variant or parts, or is invariant, only
  * kernels that comply are timed. The kernel that is chosen without a table is kept unless another takes 2 % less
- * time. Slices of K are timed if `workspace_bytes` is enough for their sums, at most two numbers of slices for
- * each kernel. The result goes into `table` and `out`; either may be NULL. Loads every kernel that it
+ * time. A kernel that takes more than twice the fastest one's time in its first launches is timed no further.
+ * Slices of K are timed if `workspace_bytes` is enough for their sums, at most two numbers of slices for each
+ * kernel. The result goes into `table` and `out`; either may be NULL. Loads every kernel that it
  * times; creates and destroys two events. The context must be current on this thread. */
 int hewn_gemm_tune(hewn_context *context, const hewn_gemm_desc *desc,
                    const hewn_gemm_tune_args *args, hewn_gemm_table *table, hewn_gemm_tuned *out,
