@@ -67,10 +67,7 @@ int main(int argc, char **argv)
     struct device dev;
     hewn_error err = {0};
     argc = digest_options(argc, argv);
-    static char again[512]; /* the rerun line's program */
     const int random = suite_number(&argc, argv, "--random");
-    snprintf(again, sizeof again, "%s --random %d", argv[0], random);
-    if (random) argv[0] = again;
     test_begin("gemm", argc, argv);
     setenv("HEWN_SIM_SMS", "8", 0); /* the largest cluster on a simulated device */
     if (!device_open(&dev, &err)) {

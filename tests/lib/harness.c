@@ -22,9 +22,10 @@ static void close_case(void)
 {
     if (run.number < 0 || run.name[0] == '\0') return;
     if (run.failures) {
+        const char *sms = getenv("HEWN_SIM_SMS"); /* kernels and drawn cases depend on it */
         run.failed++;
-        printf(" rerun %s --case %d --seed 0x%llx\n", run.path, run.number,
-               (unsigned long long)run.seed);
+        printf(" rerun %s%s%s%s --case %d --seed 0x%llx\n", sms ? "HEWN_SIM_SMS=" : "",
+               sms ? sms : "", sms ? " " : "", run.path, run.number, (unsigned long long)run.seed);
     } else if (run.skipped) {
         run.skips++;
     } else {

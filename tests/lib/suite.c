@@ -30,9 +30,14 @@ bool suite_flag(int *argc, char **argv, const char *name)
 
 int suite_number(int *argc, char **argv, const char *name)
 {
+    static char path[512];
     int at = find(*argc, argv, name), number = 0;
     if (!at || at + 1 == *argc) return 0;
     number = (int)strtol(argv[at + 1], NULL, 0);
+    if (argv[0] != path) snprintf(path, sizeof path, "%s", argv[0]);
+    const size_t n = strlen(path);
+    snprintf(path + n, sizeof path - n, " %s %d", name, number);
+    argv[0] = path;
     drop(argc, argv, at, 2);
     return number;
 }

@@ -5,7 +5,8 @@
 #include "lib/device.h"
 
 /* Take an option of the program's own out of the arguments: a flag; an option with a number, 0 where it is
- * not given. Before suite_begin, which refuses what the harness does not know. */
+ * not given. A number is noted in argv[0], for the rerun line. Before suite_begin, which refuses what the harness
+ * does not know. */
 bool suite_flag(int *argc, char **argv, const char *name);
 int suite_number(int *argc, char **argv, const char *name);
 
