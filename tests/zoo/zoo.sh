@@ -80,7 +80,9 @@ in_step() { # CASE [FORM]
     form $1 0 "$2" 'lanes of a warp are in order here only as long as they run together' "$clean"
     form $1 0 "$2 -DFIXED" 'proved for every order' "$clean"
 }
-for f in lanes-halves lanes-copy-unsynced lanes-left-reading lanes-copy-met lanes-heard-many; do in_step $f; done
+for f in lanes-halves lanes-copy-unsynced lanes-left-reading lanes-copy-met lanes-heard-many lanes-fence-mma; do
+    in_step $f
+done
 in_step lanes-copy-unsynced -DHALVES
 for d in '' -DWAITS -DCOPIES; do in_step lanes-init $d; done
 form lanes-init 1 -DAPART 'error: mbarrier-'
@@ -89,7 +91,8 @@ for d in '' -DBULK -DSOURCE -DWRITTEN; do in_step lanes-refill $d; done
 for d in '' -DMANY; do in_step lanes-read-long-ago $d; done
 for d in '' -DFILLS -DGLOBAL -DSLEEPS; do in_step lanes-spoken-for $d; done
 for d in '' -DSTORED -DOWN -DGIVEN '-DSTORED -DLOADED' '-DSTORED -DGIVEN'; do in_step lanes-heard-by-one "$d"; done
-for d in '' -DPASSED -DGIVEN; do in_step lanes-fence-ahead $d; done
+for d in '' -DPASSED -DGIVEN '-DGIVEN -DNARROW' -DAGAIN '-DGIVEN -DAGAIN' -DCOPIES; do in_step lanes-fence-ahead "$d"; done
+form lanes-fence-ahead 0 -DTOLD 'proved for every order' "1 clean,$clean$"
 form pegainfer-542 1 '' 'error: mbarrier-overrun'
 if head -n 1 "$work.log" | grep -q 'error: mbarrier-overrun'; then ok; else fail 'pegainfer-542: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
 for seed in 5 7 8; do

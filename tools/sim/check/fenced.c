@@ -1,22 +1,32 @@
 /*
  * One lane's proxy fence for the writes of others: fenced.h. Of each lane's writes the range of bytes is kept, in shared
- * [0] and global [1] memory, until the lane fences itself.
+ * [0] and global [1] memory, until the lane fences itself. cp.async writes when the lane has waited for it.
  */
 #include "check/fenced.h"
 
+#include "async/async.h"
+#include "async/mbar.h"
 #include "check/spoken.h"
 
 #include <stdlib.h>
 
+struct fenced_bytes {
+    uint64_t low[WARP_LANES], high[WARP_LANES];
+};
+
 struct fenced {
     struct fenced_writes {
-        uint32_t lanes;                             /* that have written and not fenced since */
-        uint32_t trusted;                           /* of them: another lane has fenced since */
-        uint64_t low[WARP_LANES], high[WARP_LANES]; /* their bytes */
-        /* By lane: the lanes whose writes come before what it does next, and those of them that a fence stands
-         * behind. Any other lane of these is in `spread`. */
-        uint32_t reach[WARP_LANES], bridged[WARP_LANES], spread;
+        /* Lanes that have written and not fenced since: ahead of the last fence of any lane, so that order.h takes
+         * these writes for bridged, and behind it. */
+        uint32_t trusted, fresh;
+        struct fenced_bytes old, latest; /* of the trusted and the fresh */
+        /* By lane: the lanes whose writes all come before what it does next, and those of the trusted that a fence
+         * stands behind. [WARP_LANES]: what lanes have arrived for at mbarriers. Any lane of these is in `reached` or
+         * `passed`. */
+        uint32_t reach[WARP_LANES + 1], bridged[WARP_LANES + 1], reached, passed;
     } space[2];
+    uint32_t copies; /* lanes with cp.async that may not have landed, and its bytes */
+    struct fenced_bytes copied;
     uint64_t token; /* the operation whose accesses are announced */
     uint32_t issuer;
 };
@@ -28,24 +38,26 @@ static struct fenced *fenced_of(struct order *o, struct order_warp *w)
     return w->fenced_for;
 }
 
-/* Nothing is known any more of what these lanes have written before. */
-static void begin_anew(struct fenced_writes *s, uint32_t lanes)
+/* No lane knows any more of all that these lanes have written. */
+static void unreach(struct fenced_writes *s, uint32_t lanes)
 {
-    s->trusted &= ~lanes;
-    if (!(s->spread & lanes)) return;
-    for (uint32_t l = 0; l < WARP_LANES; l++) {
-        s->reach[l] &= ~lanes;
-        s->bridged[l] &= ~lanes;
-    }
-    s->spread &= ~lanes;
+    if (!(s->reached & lanes)) return;
+    for (uint32_t l = 0; l <= WARP_LANES; l++) s->reach[l] &= ~lanes;
+    s->reached &= ~lanes;
 }
 
-static void add_bytes(struct fenced_writes *s, uint32_t lane, uint64_t low, uint64_t high)
+static void unbridge(struct fenced_writes *s, uint32_t lanes)
 {
-    const bool first = !(s->lanes >> lane & 1);
-    if (first || low < s->low[lane]) s->low[lane] = low;
-    if (first || high > s->high[lane]) s->high[lane] = high;
-    s->lanes |= 1U << lane;
+    if (!(s->passed & lanes)) return;
+    for (uint32_t l = 0; l <= WARP_LANES; l++) s->bridged[l] &= ~lanes;
+    s->passed &= ~lanes;
+}
+
+static void add_bytes(struct fenced_bytes *b, uint32_t lane, bool first, uint64_t low,
+                      uint64_t high)
+{
+    if (first || low < b->low[lane]) b->low[lane] = low;
+    if (first || high > b->high[lane]) b->high[lane] = high;
 }
 
 static void on_write(struct order *o, struct order_warp *w, const struct event *e)
@@ -53,27 +65,64 @@ static void on_write(struct order *o, struct order_warp *w, const struct event *
     struct fenced *f = fenced_of(o, w);
     struct fenced_writes *s = f ? &f->space[e->space == SPACE_GLOBAL] : NULL;
     if (!s) return;
-    begin_anew(s, e->lanes);
+    unreach(s, e->lanes);
     for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
         const uint64_t at = e->addresses[lane];
         if (e->space == SPACE_SHARED && at > SHARED_OFFSET_MASK) continue; /* another CTA's */
-        add_bytes(s, lane, at, at + e->size);
+        add_bytes(&s->latest, lane, !(s->fresh >> lane & 1), at, at + e->size);
+        s->fresh |= 1U << lane;
     }
+}
+
+static void on_copy(struct order *o, struct order_warp *w, const struct event *e)
+{
+    struct fenced *f = fenced_of(o, w);
+    const uint32_t lane = first_lane(e->lanes);
+    const uint64_t at = e->address & SHARED_OFFSET_MASK;
+    if (!f) return;
+    add_bytes(&f->copied, lane, !(f->copies >> lane & 1), at, at + e->size);
+    f->copies |= 1U << lane;
+}
+
+/* Copies of these lanes may have landed. */
+static void land(struct fenced *f, uint32_t lanes)
+{
+    struct fenced_writes *s = &f->space[0];
+    lanes &= f->copies;
+    unreach(s, lanes);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        add_bytes(&s->latest, lane, !(s->fresh >> lane & 1), f->copied.low[lane],
+                  f->copied.high[lane]);
+    }
+    s->fresh |= lanes;
+}
+
+static void on_copy_wait(struct fenced *f, const struct event *e)
+{
+    land(f, e->lanes);
+    if (e->in->is.waits == WAITS_ISSUED || !e->value) f->copies &= ~e->lanes;
 }
 
 static void fence_space(struct fenced_writes *s, uint32_t lanes)
 {
-    uint32_t reached = 0;
-    s->lanes &= ~lanes;
-    begin_anew(s, lanes);
-    if (!s->lanes) return;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+    s->trusted &= ~lanes;
+    s->fresh &= ~lanes;
+    unreach(s, lanes);
+    unbridge(s, lanes | s->fresh);
+    for (uint32_t rest = s->fresh; rest; rest &= rest - 1) {
+        const uint32_t lane = first_lane(rest);
+        add_bytes(&s->old, lane, !(s->trusted >> lane & 1), s->latest.low[lane],
+                  s->latest.high[lane]);
+    }
+    s->trusted |= s->fresh;
+    s->fresh = 0;
+    for (uint32_t rest = s->trusted ? lanes : 0; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
         s->bridged[lane] |= s->reach[lane];
-        reached |= s->reach[lane];
+        s->passed |= s->reach[lane];
     }
-    s->trusted |= s->lanes;
 }
 
 static void on_fence(struct fenced *f, const struct event *e)
@@ -85,8 +134,8 @@ static void on_fence(struct fenced *f, const struct event *e)
 /* Lanes know what any of them knew. */
 static void meet(struct fenced_writes *s, uint32_t lanes)
 {
-    uint32_t reach = s->lanes & lanes, bridged = 0;
-    if (!s->lanes) return;
+    uint32_t reach = (s->trusted | s->fresh) & lanes, bridged = 0;
+    if (!(s->trusted | s->fresh)) return;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         reach |= s->reach[first_lane(rest)];
         bridged |= s->bridged[first_lane(rest)];
@@ -95,7 +144,37 @@ static void meet(struct fenced_writes *s, uint32_t lanes)
         s->reach[first_lane(rest)] = reach;
         s->bridged[first_lane(rest)] = bridged;
     }
-    s->spread |= reach | bridged;
+    s->reached |= reach;
+    s->passed |= bridged;
+}
+
+/* Lanes hand on what they know, by an arrival at an mbarrier, or take what others have handed on. */
+static void give(struct fenced_writes *s, uint32_t lanes)
+{
+    s->reach[WARP_LANES] |= (s->trusted | s->fresh) & lanes;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        s->reach[WARP_LANES] |= s->reach[first_lane(rest)];
+        s->bridged[WARP_LANES] |= s->bridged[first_lane(rest)];
+    }
+    s->reached |= s->reach[WARP_LANES];
+    s->passed |= s->bridged[WARP_LANES];
+}
+
+static void take(struct fenced_writes *s, uint32_t lanes, uint32_t landed)
+{
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        s->reach[first_lane(rest)] |= s->reach[WARP_LANES] | landed;
+        s->bridged[first_lane(rest)] |= s->bridged[WARP_LANES];
+    }
+    s->reached |= landed;
+}
+
+/* An mbarrier may also tell of copies. */
+static void on_pass(struct fenced *f, const struct event *e)
+{
+    land(f, f->copies);
+    take(&f->space[0], e->lanes, f->copies);
+    take(&f->space[1], e->lanes, 0);
 }
 
 /* The lanes whose writes pass for bridged, and no fence stands between them and these lanes. */
@@ -116,8 +195,8 @@ static void on_release(struct order *o, struct order_warp *w, const struct event
         for (uint32_t rest = unfenced(s, e->lanes); rest; rest &= rest - 1) {
             const uint32_t lane = first_lane(rest);
             spoken_add(o, w, e->in,
-                       (struct spoken_span){.low = s->low[lane],
-                                            .high = s->high[lane],
+                       (struct spoken_span){.low = s->old.low[lane],
+                                            .high = s->old.high[lane],
                                             .write = true,
                                             .global = i == 1,
                                             .unfenced = true});
@@ -129,7 +208,7 @@ static bool uses(const struct fenced_writes *s, uint32_t lanes, uint64_t low, ui
 {
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
-        if (low < s->high[lane] && s->low[lane] < high) return true;
+        if (low < s->old.high[lane] && s->old.low[lane] < high) return true;
     }
     return false;
 }
@@ -159,6 +238,10 @@ static void on_access(struct order *o, struct order_warp *w, const struct event 
             on_write(o, w, e);
         return;
     }
+    if (e->in->is.engine == ENGINE_CP_ASYNC && e->space == SPACE_SHARED) {
+        on_copy(o, w, e);
+        return;
+    }
     if (!f || e->token != f->token || e->proxy != PROXY_ASYNC) return;
     if (e->space == SPACE_GLOBAL || e->cta == w->warp->cta) on_operation(o, f, e);
 }
@@ -171,8 +254,11 @@ void fenced_event(struct order *o, struct order_warp *w, const struct event *e)
         return;
     }
     if (e->kind == EV_MBAR_PASS || e->kind == EV_BARRIER_PASS || e->kind == EV_CLUSTER_PASS)
-        w->fenced_since = false;
-    if (e->kind == EV_FENCE && e->value == FENCE_PROXY_ASYNC) w->fenced_since = true;
+        w->fenced_since[0] = w->fenced_since[1] = false;
+    if (e->kind == EV_FENCE && e->value == FENCE_PROXY_ASYNC) {
+        w->fenced_since[0] |= e->space != SPACE_GLOBAL;
+        w->fenced_since[1] |= e->space != SPACE_SHARED;
+    }
     if (!f) return;
     switch (e->kind) {
     case EV_ASYNC_ISSUE:
@@ -190,8 +276,16 @@ void fenced_event(struct order *o, struct order_warp *w, const struct event *e)
         for (int i = 0; i < 2; i++) meet(&f->space[i], e->lanes);
         if (e->kind == EV_BARRIER_ARRIVE || e->kind == EV_CLUSTER_ARRIVE) on_release(o, w, e);
         return;
+    case EV_GROUP_WAIT:
+        if (e->key == COMMIT_CP_ASYNC) on_copy_wait(f, e);
+        return;
+    case EV_MBAR_PASS:
+        if (e->value != FRESH_PHASE) on_pass(f, e);
+        return;
     case EV_MBAR_ARRIVE:
-        if (!e->token) on_release(o, w, e);
+        if (e->token) return;
+        on_release(o, w, e);
+        for (int i = 0; i < 2; i++) give(&f->space[i], e->lanes);
         return;
     default: return;
     }

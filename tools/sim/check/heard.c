@@ -191,7 +191,9 @@ static void passes(struct order *o, struct order_warp *w, const struct event *e,
 /* Whether a wait of that kind can be what an event comes after. */
 static bool concerns(enum heard_kind kind, const struct event *e)
 {
-    if (kind == HEARD_FENCE) return e->kind == EV_ASYNC_ISSUE && e->in->is.engine == ENGINE_BULK;
+    if (kind == HEARD_FENCE)
+        return e->kind == EV_ASYNC_ISSUE && e->in->is.class != INSN_COMMIT &&
+               (e->in->is.engine == ENGINE_BULK || e->in->is.engine == ENGINE_TENSOR);
     if (e->kind != EV_ACCESS) return kind != HEARD_GRID;
     if (kind == HEARD_GRID) return e->space == SPACE_GLOBAL;
     if (kind == HEARD_READ) return e->space == SPACE_SHARED && e->access & ACCESS_WRITE;

@@ -144,8 +144,9 @@ struct order_warp {
     struct converged *converged;                /* converged.c; NULL: no access yet */
     struct heard *heard;                        /* heard.c; NULL: no lane ever waited alone */
     struct fenced *fenced_for;                  /* fenced.c; NULL: no lane has written yet */
-    bool fenced_since; /* a lane has made a fence between proxies since the warp's last wait */
-    uint32_t running;  /* bit = rank: the CTA is known to run, or its absence was reported */
+    /* A lane has made a fence between proxies since the warp's last wait: for shared [0], for global memory [1]. */
+    bool fenced_since[2];
+    uint32_t running; /* bit = rank: the CTA is known to run, or its absence was reported */
     const struct insn *acquired, *handed_over; /* its last acquire and release, for reports */
 };
 

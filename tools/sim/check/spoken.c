@@ -79,7 +79,7 @@ static void look(struct order *o, const struct order_warp *w, const struct event
             high <= span->low)
             continue;
         if (!span->write && !(e->access & ACCESS_WRITE)) continue;
-        if (span->unfenced && (e->proxy != PROXY_ASYNC || w->fenced_since)) continue;
+        if (span->unfenced && (e->proxy != PROXY_ASYNC || w->fenced_since[span->global])) continue;
         if (s->at[i].met && clock_get(&w->now.caused, by->chain[COMPONENT_WARP]) >= s->at[i].met)
             continue;
         order_sampled(o, SAMPLED_LANES, e->in);
