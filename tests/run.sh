@@ -188,7 +188,7 @@ a_share() {
         run "attention on $gpu, a share" on $gpu "$bin/attention" --share 0/20
         run "combine on $gpu, a share" on $gpu "$bin/combine" --share 0/4
         run "compiled on $gpu" on $gpu env HEWN_TEST_CUDA="$SRC/tests/driver/nvcc" "$bin/compiled"
-        run "mla on $gpu, a share" on $gpu "$bin/mla" --share 0/4
+        run "mla on $gpu, a share" on $gpu "$bin/mla" --share 0/8
         run "serving on $gpu, a share" on $gpu "$bin/serving" --share 0/4
         run "engine_model on $gpu, a share" on $gpu "$bin/engine_model" --share 0/3
         run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count 30
