@@ -101,7 +101,7 @@ int setup_run(const struct command *c, int (*work)(struct setup *s, const struct
         problem(&p, "--ranks: %lld is outside 1 to %d", (long long)c->ranks, RANKS_MOST);
         return command_fail(&p);
     }
-    if (c->tune && c->ranks > 1) {
+    if (c->tune && c->ranks) {
         problem(&p, "--tune: not with --ranks, because all ranks must use the same kernels");
         return command_fail(&p);
     }
