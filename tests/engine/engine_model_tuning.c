@@ -162,11 +162,17 @@ static void test_refused(void)
         snprintf(nowhere, sizeof nowhere, "%s/no/table", folder);
         const struct model_options broken = {.slots = 1, .chunk = 1, .tuning = path};
         const struct model_options absent = {.slots = 1, .chunk = 1, .tuning = nowhere};
+        const struct model_options unwritable = {
+            .slots = 1, .chunk = 1, .tuning = nowhere, .tune = true, .tuned = tell};
         const struct model_options unnamed = {.slots = 1, .chunk = 1, .tune = true};
         const struct model_options invariant = {
             .slots = 1, .chunk = 1, .tuning = path, .tune = true, .invariant = true};
         refused("a broken table", &broken, "table: line 1 has 2 fields, not 14");
         refused("no table", &absent, "table: No such file or directory");
+        told = 0;
+        refused("no folder to write to", &unwritable,
+                "table cannot be written: No such file or directory");
+        CHECK(told == 0, "%d products tuned for a table that cannot be written", told);
         refused("no name", &unnamed, "tune: name the file to write with --tuning");
         refused("invariant", &invariant, "tune: invariant steps do not use a table");
     }

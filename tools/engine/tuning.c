@@ -39,6 +39,54 @@ static int read_text(const char *path, bool may_lack, char **text, size_t *lengt
                             : "it is too long for a table");
 }
 
+/* The name of the file that becomes the table, to be freed by the caller. */
+static char *beside(const char *path, struct problem *p)
+{
+    const size_t room = strlen(path) + sizeof ".new";
+    char *name = malloc(room);
+    if (name)
+        snprintf(name, room, "%s.new", path);
+    else
+        problem(p, "tuning: no memory");
+    return name;
+}
+
+/* Into another file first, so that nobody reads half a table. */
+static int write_text(const char *path, const char *text, size_t length, struct problem *p)
+{
+    char *name = beside(path, p);
+    FILE *f;
+    int failed;
+    if (!name) return -1;
+    f = fopen(name, "wb");
+    failed = !f || fwrite(text, 1, length, f) != length;
+    if (f) failed = fclose(f) || failed;
+    failed = failed || rename(name, path);
+    if (failed) {
+        problem(p, "tuning: %s: %s", path, strerror(errno));
+        remove(name);
+    }
+    free(name);
+    return failed ? -1 : 0;
+}
+
+/* Before tuning, which takes seconds. */
+static int check_writable(const char *path, struct problem *p)
+{
+    char *name = beside(path, p);
+    FILE *f;
+    int failed = 0;
+    if (!name) return -1;
+    f = fopen(name, "wb");
+    if (!f)
+        failed = problem(p, "tuning: %s cannot be written: %s", path, strerror(errno));
+    else
+        fclose(f);
+    if (f) remove(name);
+    free(name);
+    return failed;
+}
+
 int tuning_open(struct tuning *t, struct gpu *gpu, const struct model_options *options,
                 struct problem *p)
 {
@@ -55,32 +103,12 @@ int tuning_open(struct tuning *t, struct gpu *gpu, const struct model_options *o
     if (options->tune && options->invariant)
         return problem(p, "tune: invariant steps do not use a table");
     if (!options->tuning) return 0;
+    if (options->tune && check_writable(options->tuning, p)) return -1;
     if (read_text(options->tuning, options->tune, &text, &length, p)) return -1;
     failed = hewn_gemm_table_create(&t->table, &err) ||
              (text && hewn_gemm_table_read(t->table, text, length, &err));
     free(text);
     return failed ? problem(p, "tuning: %s: %s", options->tuning, err.message) : 0;
-}
-
-/* Into another file first, so that nobody reads half a table. */
-static int write_text(const char *path, const char *text, size_t length, struct problem *p)
-{
-    const size_t room = strlen(path) + sizeof ".new";
-    char *beside = malloc(room);
-    FILE *f;
-    int failed;
-    if (!beside) return problem(p, "tuning: no memory");
-    snprintf(beside, room, "%s.new", path);
-    f = fopen(beside, "wb");
-    failed = !f || fwrite(text, 1, length, f) != length;
-    if (f) failed = fclose(f) || failed;
-    failed = failed || rename(beside, path);
-    if (failed) {
-        problem(p, "tuning: %s: %s", path, strerror(errno));
-        remove(beside);
-    }
-    free(beside);
-    return failed ? -1 : 0;
 }
 
 int tuning_save(const struct tuning *t, struct problem *p)
