@@ -327,7 +327,8 @@ int main(int argc, char **argv)
         printf("%s: %lld layers of %lld\n", shape, (long long)c.layers, (long long)c.hidden);
         if (c.positions < prompt) c.positions = prompt;
         if (ranks > 0) {
-            const struct bench_ranks b = {c, (int)ranks, slots, keys, prompt, chunk, (int)steps};
+            const struct bench_ranks b = {c,      (int)ranks, slots,      keys,
+                                          prompt, chunk,      (int)steps, tuning};
             return bench_ranks(&b);
         }
         return run(&c, slots, keys, prompt, chunk, (int)steps, by, lean != 0, tuning, tune != 0);

@@ -40,6 +40,7 @@ struct bench_ranks {
     int ranks;
     int64_t slots, keys, prompt, chunk;
     int steps;
+    const char *tuning;
 };
 /* The program's status. */
 int bench_ranks(const struct bench_ranks *b);

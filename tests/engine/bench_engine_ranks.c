@@ -210,6 +210,7 @@ static int with_model(struct ranks *r, const struct work *w, struct gpu *g, stru
                                           .pages =
                                               beside / 64 * b->slots + b->prompt / 64 + b->slots,
                                           .by_nccl = w->part != DIRECT,
+                                          .tuning = b->tuning,
                                           .ranks = w->part == ALONE ? NULL : r};
     struct fake f;
     struct shard shard = {.parts = NULL};
