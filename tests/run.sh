@@ -128,8 +128,8 @@ on_simulator() {
         run "tensormap on $gpu" on $gpu "$bin/tensormap"
         run_shares $short "gemm on $gpu" on $gpu "$bin/gemm" --digests "$SRC/tests/golden/results-gemm.txt"
         run "gemm --random 24 on $gpu" on $gpu env HEWN_SIM_SMS=132 "$bin/gemm" --random 24
-        [ "$suite" = all ] && run "gemm --random 2000 on $gpu" on $gpu "$bin/gemm" --random 2000
-        [ "$suite" = all ] && run "gemm --random 2000 on $gpu, 132 SMs" on $gpu env HEWN_SIM_SMS=132 "$bin/gemm" --random 2000
+        [ "$suite" = all ] && run "gemm --random 2400 on $gpu" on $gpu "$bin/gemm" --random 2400
+        [ "$suite" = all ] && run "gemm --random 2400 on $gpu, 132 SMs" on $gpu env HEWN_SIM_SMS=132 "$bin/gemm" --random 2400
         run "kinds on $gpu" on $gpu "$bin/kinds" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
         [ "$suite" = all ] && run "kinds --random 2000 on $gpu" on $gpu "$bin/kinds" --random 2000
         run "tuning on $gpu" on $gpu "$bin/tuning"

@@ -53,11 +53,14 @@ static void run_random(struct device *dev, int count)
 {
     const struct gemm_device device = {dev->info.cc_major, dev->info.sm_count};
     struct rng r = {test_seed()};
+    struct gemm_wishes wishes = {0};
     for (int i = 0; i < count; i++) {
-        struct gemm_case g = {.alpha = 1, .wishes = true};
+        struct gemm_case g = {.alpha = 1, .wishes = &wishes};
         gemm_drawn(&g, &device, &r);
         maybe_run(dev, &g);
     }
+    if (count && test_summary("kernels, parts and slices that were refused"))
+        gemm_judge_wishes(&wishes);
 }
 
 int main(int argc, char **argv)

@@ -18,6 +18,13 @@ enum pattern {
 };
 extern const char *const pattern_names[];
 
+/* Cases that named a kernel, parts or slices, and those of them where that was refused: by kernel, in the order of
+ * hewn_gemm_kernels, and, the last, those that named none. */
+enum { GEMM_WISHES = 512 };
+struct gemm_wishes {
+    int asked[GEMM_WISHES], refused[GEMM_WISHES];
+};
+
 struct gemm_case {
     hewn_gemm_desc desc;
     float alpha, beta, scale_a, scale_b;
@@ -25,7 +32,9 @@ struct gemm_case {
                                     multiple of 4. gemm_run draws them */
     bool in_place;               /* C is D */
     bool no_c, no_workspace;     /* the run gets none */
-    bool wishes; /* a kernel, parts and slices are not asked for where they are refused */
+    struct gemm_wishes
+        *wishes; /* or NULL: a refusal fails the case. Otherwise it is counted, and the case runs
+                                   without them */
     int shift;   /* elements from an address that is a multiple of 16 to every matrix and bias */
     const char *finish; /* what all that is called */
     enum pattern pattern;

@@ -40,5 +40,7 @@ struct gemm_device {
     int major, sms; /* of its compute capability; its SMs */
 };
 void gemm_drawn(struct gemm_case *g, const struct gemm_device *device, struct rng *r);
+/* Fails the case where too many wishes were refused. */
+void gemm_judge_wishes(const struct gemm_wishes *wishes);
 
 #endif

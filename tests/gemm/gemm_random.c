@@ -230,3 +230,24 @@ void gemm_drawn(struct gemm_case *g, const struct gemm_device *device, struct rn
              s->align, g->shift, s->constant_b ? " constant B" : "",
              g->no_workspace ? " no workspace" : "", g->no_c ? " no C" : "");
 }
+
+/* Of the kernels that are named about a third are refused on an H200, for parts that no cluster or k allows, for
+ * strides, for what a kernel of few rows lacks; of parts and slices alone, three quarters. Few cases show nothing. */
+void gemm_judge_wishes(const struct gemm_wishes *wishes)
+{
+    enum { OFTEN = 6, MANY = 100, LAST = GEMM_WISHES - 1 };
+    const double named_most = 0.45, alone_most = 0.9;
+    size_t kernels;
+    const struct hewn_gemm_kernel *const k = hewn_gemm_kernels(&kernels);
+    int asked = 0, refused = 0;
+    for (size_t i = 0; i < kernels && i < LAST; i++) {
+        asked += wishes->asked[i], refused += wishes->refused[i];
+        CHECK(wishes->asked[i] < OFTEN || wishes->refused[i] < wishes->asked[i],
+              "kernel %s: named %d times, always refused", k[i].variant, wishes->asked[i]);
+    }
+    CHECK(asked < MANY || refused <= named_most * asked, "%d of %d named kernels were refused",
+          refused, asked);
+    CHECK(wishes->asked[LAST] < MANY || wishes->refused[LAST] <= alone_most * wishes->asked[LAST],
+          "%d of %d parts or slices without a kernel were refused", wishes->refused[LAST],
+          wishes->asked[LAST]);
+}
