@@ -24,6 +24,7 @@
 
 /* Seconds in which the others must have ended: no speed, but less than the waits that would end them otherwise. */
 enum { SOON = 60 };
+enum { SIMULATED = 1000 }; /* GPUs that no host has */
 enum { RANKS = 4, VOCAB = 128, PROMPT = 50, MOST = 4, REQUESTS = 7, DRAWN = 8, SLOTS = 3 };
 
 /* What the processes of a run tell, in memory that they share. */
@@ -115,6 +116,28 @@ static int rank_main(struct ranks *r, void *user)
     if (failed) ranks_leader_failed(r); /* so that the leader, too, says what is wrong */
     rank_close(&w, r, failed);
     return failed ? 1 : 0;
+}
+
+/* A process of its own asks the driver: the ranks' processes must not inherit it open. Simulated GPUs are as many as
+ * ranks ask for. */
+static bool are_there(int gpus)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct problem p = {""};
+        struct gpu g;
+        _exit(gpu_open_rank(NULL, 0, gpus, &g, &p) ? 1 : 0);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* Ends the case as skipped if there are too few GPUs. */
+static bool lacks(const struct run *run, int gpus)
+{
+    if (run->share || are_there(gpus)) return false;
+    test_skip("%d GPUs", gpus);
+    return true;
 }
 
 /* The status of the run; its answers are in run->told, zeros before. */
@@ -269,7 +292,7 @@ static void test_logits(struct run *run, const struct logits_case *c)
 {
     static float want[MOST * VOCAB];
     struct tiny tiny = tiny_llama(21);
-    if (!test_case("%s", c->what)) return;
+    if (!test_case("%s", c->what) || lacks(run, c->ranks)) return;
     tiny.layers = 2;
     tiny.heads = c->tiny.heads;
     tiny.kv_heads = c->tiny.kv_heads;
@@ -351,7 +374,7 @@ static void test_requests(struct run *run, enum ranks_split split, const char *w
 {
     static struct heard alone[REQUESTS];
     const struct tiny tiny = tiny_llama(22);
-    if (!test_case("requests of 2 ranks %s", what)) return;
+    if (!test_case("requests of 2 ranks %s", what) || lacks(run, 2)) return;
     run->seed = tiny.seed;
     run->options = (struct model_options){
         .slots = SLOTS, .chunk = 24, .page_size = 16, .invariant = true, .pages = 10};
@@ -430,6 +453,10 @@ static void test_error(struct run *run)
     struct tiny tiny = tiny_llama(25);
     const time_t start = time(NULL);
     if (!test_case("a step of rank 1 fails")) return;
+    if (!are_there(SIMULATED)) {
+        test_skip("the stand-in for NCCL, which works on simulated GPUs");
+        return;
+    }
     run->seed = tiny.seed;
     run->options = (struct model_options){.slots = 1, .chunk = 16, .by_nccl = true};
     run->split = RANKS_BY_TENSOR;
@@ -453,7 +480,7 @@ static void test_death(struct run *run, int ranks, int dies, bool stops, bool by
     int old, status;
     if (!test_case("rank %d of %d %s%s", dies, ranks, stops ? "is stopped" : "dies",
                    by_nccl ? ", sums by NCCL" : "") ||
-        !said)
+        lacks(run, ranks) || !said)
         return;
     run->seed = tiny.seed;
     run->options = (struct model_options){.slots = 1, .chunk = 16, .by_nccl = by_nccl};
@@ -491,7 +518,7 @@ static void refused(struct run *run, const char *rule)
 static void test_refused(struct run *run, const char *nccl)
 {
     struct tiny tiny = tiny_llama(24);
-    if (!test_case("what is refused")) return;
+    if (!test_case("what is refused") || lacks(run, 3)) return;
     run->seed = tiny.seed;
     run->options = (struct model_options){.slots = 1};
     run->split = RANKS_BY_TENSOR;
