@@ -18,11 +18,9 @@ enum pattern {
 };
 extern const char *const pattern_names[];
 
-/* Cases that named a kernel, parts or slices, and those of them where that was refused: by kernel, in the order of
- * hewn_gemm_kernels, and, the last, those that named none. */
-enum { GEMM_WISHES = 512 };
+/* Cases that asked for parts or slices alone, [0], and that named a kernel, [1]; those of them where that was refused. */
 struct gemm_wishes {
-    int asked[GEMM_WISHES], refused[GEMM_WISHES];
+    int asked[2], refused[2];
 };
 
 struct gemm_case {

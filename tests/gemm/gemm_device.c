@@ -10,8 +10,6 @@
 #include "lib/digest.h"
 #include "lib/plans.h"
 
-#include "../../runtime/gemm_kernels.h"
-
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -131,15 +129,6 @@ static void say_choice(const hewn_gemm_plan_info *info, char choice[DIGEST_CHOIC
     if (info->slices > 1) snprintf(choice + n, DIGEST_CHOICE - n, "*%u", info->slices);
 }
 
-static void count_wish(struct gemm_wishes *wishes, const char *variant, bool refused)
-{
-    size_t kernels, i = GEMM_WISHES - 1;
-    const struct hewn_gemm_kernel *k = hewn_gemm_kernels(&kernels);
-    for (size_t x = 0; variant && x < kernels && x < i; x++)
-        if (strcmp(k[x].variant, variant) == 0) i = x;
-    wishes->asked[i]++, wishes->refused[i] += refused;
-}
-
 /* NULL: refused, the case has failed. */
 static hewn_gemm_plan *make_plan(struct device *dev, const struct gemm_case *g)
 {
@@ -149,8 +138,9 @@ static hewn_gemm_plan *make_plan(struct device *dev, const struct gemm_case *g)
     int status = hewn_gemm_plan_create(dev->context, &d, &plan, &err);
     const bool limits = status == HEWN_ERR_LIMIT || status == HEWN_ERR_ARGUMENT;
     const bool wishes = g->wishes && (d.variant || d.parts || d.slices);
-    if (wishes) count_wish(g->wishes, d.variant, limits);
+    if (wishes) g->wishes->asked[d.variant != NULL]++;
     if (limits && wishes) {
+        g->wishes->refused[d.variant != NULL]++;
         d.variant = NULL, d.parts = d.slices = 0;
         status = hewn_gemm_plan_create(dev->context, &d, &plan, &err);
     } else if (plan && d.slices) {

@@ -235,19 +235,10 @@ void gemm_drawn(struct gemm_case *g, const struct gemm_device *device, struct rn
  * strides, for what a kernel of few rows lacks; of parts and slices alone, three quarters. Few cases show nothing. */
 void gemm_judge_wishes(const struct gemm_wishes *wishes)
 {
-    enum { OFTEN = 6, MANY = 100, LAST = GEMM_WISHES - 1 };
-    const double named_most = 0.45, alone_most = 0.9;
-    size_t kernels;
-    const struct hewn_gemm_kernel *const k = hewn_gemm_kernels(&kernels);
-    int asked = 0, refused = 0;
-    for (size_t i = 0; i < kernels && i < LAST; i++) {
-        asked += wishes->asked[i], refused += wishes->refused[i];
-        CHECK(wishes->asked[i] < OFTEN || wishes->refused[i] < wishes->asked[i],
-              "kernel %s: named %d times, always refused", k[i].variant, wishes->asked[i]);
-    }
-    CHECK(asked < MANY || refused <= named_most * asked, "%d of %d named kernels were refused",
-          refused, asked);
-    CHECK(wishes->asked[LAST] < MANY || wishes->refused[LAST] <= alone_most * wishes->asked[LAST],
-          "%d of %d parts or slices without a kernel were refused", wishes->refused[LAST],
-          wishes->asked[LAST]);
+    enum { MANY = 100 };
+    const double most[2] = {0.9, 0.45};
+    for (int i = 0; i < 2; i++)
+        CHECK(wishes->asked[i] < MANY || wishes->refused[i] <= most[i] * wishes->asked[i],
+              "%s: %d of %d refused", i ? "kernels" : "parts or slices alone", wishes->refused[i],
+              wishes->asked[i]);
 }
