@@ -82,19 +82,32 @@ struct lane_access *ring_next(struct order *o, struct ring *r)
     return a;
 }
 
+/* Before the first meeting each lane knows its own part only, and nothing has left the warp. */
+static void begin_telling(struct lane_access *a)
+{
+    if (a->told) return;
+    for (uint32_t l = 0; l < WARP_LANES; l++) a->knows[l] = 1U << l;
+    a->knows[WARP_LANES] = 0;
+    a->told = true;
+}
+
+static bool known_to_all(const struct lane_access *a, uint32_t all)
+{
+    uint32_t known = all;
+    for (uint32_t rest = all; rest; rest &= rest - 1) known &= a->knows[first_lane(rest)];
+    return known == all;
+}
+
 /* Each of the lanes now knows what any of them knew; `ways`: and those outside. */
 static void tell_lanes(struct lane_access *a, uint32_t lanes, uint32_t all, int ways)
 {
-    uint32_t known = ways & TAKES ? a->knows[WARP_LANES] : 0;
-    for (uint32_t l = 0; !a->told && l < WARP_LANES; l++) a->knows[l] = 1U << l;
-    if (!a->told) known = a->knows[WARP_LANES] = 0;
-    a->told = true;
+    uint32_t known;
+    begin_telling(a);
+    known = ways & TAKES ? a->knows[WARP_LANES] : 0;
     for (uint32_t rest = lanes; rest; rest &= rest - 1) known |= a->knows[first_lane(rest)];
     for (uint32_t rest = lanes; rest; rest &= rest - 1) a->knows[first_lane(rest)] = known;
     if (ways & GIVES) a->knows[WARP_LANES] |= known;
-    known = all;
-    for (uint32_t rest = all; rest; rest &= rest - 1) known &= a->knows[first_lane(rest)];
-    a->over = known == all;
+    a->over = known_to_all(a, all);
 }
 
 /* Each of the lanes learns what has left the warp, or lets it know, and nothing of the others. */
@@ -102,11 +115,16 @@ void ring_each(struct ring *r, uint32_t lanes, uint32_t all, int ways)
 {
     for (uint32_t i = 0; i < r->count; i++) {
         struct lane_access *a = &r->at[i];
+        uint32_t outside;
         if (a->over || access_in_flight(a) || (!a->told && !(ways & GIVES))) continue;
-        for (uint32_t rest = lanes; ways & GIVES && rest; rest &= rest - 1)
-            tell_lanes(a, rest & -rest, all, GIVES);
-        for (uint32_t rest = lanes; ways & TAKES && rest; rest &= rest - 1)
-            tell_lanes(a, rest & -rest, all, TAKES);
+        begin_telling(a);
+        outside = a->knows[WARP_LANES];
+        for (uint32_t rest = ways & GIVES ? lanes : 0; rest; rest &= rest - 1)
+            outside |= a->knows[first_lane(rest)];
+        a->knows[WARP_LANES] = outside;
+        for (uint32_t rest = ways & TAKES ? lanes : 0; rest; rest &= rest - 1)
+            a->knows[first_lane(rest)] |= outside;
+        a->over = known_to_all(a, all);
     }
 }
 
