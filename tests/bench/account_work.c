@@ -356,14 +356,39 @@ static void decode(char **v)
     attention_run(&desc, &source, types[t].bytes);
 }
 
+/* Draws a sequence of an MLA cache. Of records of 584 bytes the scales stand behind the rows of data. All scales are 1. */
+static unsigned char *mla_sequence(int cache, int64_t length, uint64_t bytes, const void *block,
+                                   const void *narrow)
+{
+    enum { PART = 1 << 20 };
+    unsigned char *at = gpu_host(bytes);
+    const int64_t row = cache == HEWN_MLA_CACHE_584   ? 576
+                        : cache == HEWN_MLA_CACHE_656 ? 656
+                                                      : 1152;
+    const int64_t vector = cache == HEWN_MLA_CACHE_584   ? 448
+                           : cache == HEWN_MLA_CACHE_656 ? 512
+                                                         : 0;
+    const int64_t scales = cache == HEWN_MLA_CACHE_656 ? 16 : 0;
+    const float one[4] = {1, 1, 1, 1};
+    memset(at, 127, bytes); /* 1 as a power of two of 8 bits */
+    for (int64_t i = 0; i < length; i++) {
+        const int64_t from = i * row % PART, left = row - vector - scales;
+        memcpy(at + i * row, (const char *)narrow + from, (size_t)vector);
+        memcpy(at + i * row + vector, one, (size_t)scales);
+        memcpy(at + i * row + vector + scales, (const char *)block + from, (size_t)left);
+    }
+    return at;
+}
+
 static void mla(char **v)
 {
+    enum { BLOCK = 1 << 20 };
     static const struct {
         const char *name;
         int cache, row, dim;
     } caches[] = {{"plain", HEWN_MLA_CACHE_PLAIN, 1152, 576},
                   {"656", HEWN_MLA_CACHE_656, 656, 576},
-                  {"584", HEWN_MLA_CACHE_584, 585, 512}};
+                  {"584", HEWN_MLA_CACHE_584, 584, 512}};
     size_t c = 0;
     while (c < 2 && strcmp(caches[c].name, v[0])) c++;
     const int64_t batch = atoll(v[1]), heads = atoll(v[2]), length = atoll(v[3]);
@@ -380,8 +405,12 @@ static void mla(char **v)
     hewn_mla_plan *plan = NULL;
     const double pairs = (double)(batch * heads * length), dim = caches[c].dim;
     const uint64_t queries = (uint64_t)(batch * heads);
-    args.q = gpu_allocate(&gpu, 2 * queries * (uint64_t)caches[c].dim);
-    args.kv = gpu_allocate(&gpu, (uint64_t)(batch * length * caches[c].row));
+    uint64_t sequence = (uint64_t)(length * caches[c].row);
+    if (c == 2) sequence = (sequence + 575) / 576 * 576;
+    void *block = draw(BLOCK, false), *narrow = draw(BLOCK, true);
+    void *keys = mla_sequence(caches[c].cache, length, sequence, block, narrow);
+    args.q = gpu_repeat(&gpu, block, 2 * BLOCK, 2 * queries * (uint64_t)caches[c].dim);
+    args.kv = gpu_repeat(&gpu, keys, sequence, (uint64_t)batch * sequence);
     args.o = gpu_allocate(&gpu, 2 * queries * 512);
     need(hewn_mla_plan_create(gpu.d.context, &desc, &plan, &err), "plan");
     need(hewn_mla_plan_describe(plan, &info, &err), "describe");
@@ -391,6 +420,9 @@ static void mla(char **v)
          (double)(batch * length) * caches[c].row + 2.0 * (double)queries * (dim + 512));
     gpu_need(gpu.d.synchronize(), "the kernel");
     hewn_mla_plan_destroy(plan);
+    free(block);
+    free(narrow);
+    free(keys);
 }
 
 static void indexer(char **v)
