@@ -9,6 +9,9 @@ struct counters;
 struct launch_memory;
 struct world;
 
+/* Launches of other streams that a launch is compared with, at most. */
+enum { CHECK_BESIDE = 8 };
+
 struct check {
     struct watcher watcher; /* first */
     struct report *report;
@@ -17,11 +20,16 @@ struct check {
     bool
         reads_back; /* some global memory was read and then written, or changed by atomics; known with checks only */
     bool keeps_memory; /* … until the caller frees it; else until the end of the launch */
-    bool keeps_counters; /* what it did with counters (counters.h) is then in `counters`, the caller's to free */
+    bool
+        keeps_counters; /* what it did with counters (counters.h) is then in `counters`, the caller's to free */
     struct counters *counters;
     const struct counters *counters_before; /* of an earlier launch of the kernel, or NULL */
-    const struct launch_memory *before; /* of a launch that may not be over yet (programmatic
+    const struct launch_memory *before;     /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
+    /* Of launches of other streams that nothing orders with this one. beside_gone: there are more. */
+    struct launch_memory *beside[CHECK_BESIDE];
+    uint32_t beside_count;
+    bool beside_gone;
 };
 
 /*

@@ -33,10 +33,12 @@ struct launch_memory {
     uint32_t block_count, block_capacity;
     uint64_t bytes, most;
     bool failed, judged; /* judged: of a world */
+    bool syncs;          /* kernel->global_sync */
     bool waits;          /* a thread executed griddepcontrol.wait */
     bool holds;          /* a CTA did so before it let the next launch begin */
     bool lets_go;        /* the text has a griddepcontrol.launch_dependents */
     bool cut;            /* of a launch that this one overlapped the record is gone */
+    uint32_t shares;     /* owners besides the first */
     struct launch_memory
         *before;  /* of the launch that this one overlapped; NULL: none that matters */
     char *kernel; /* after judging */
@@ -57,6 +59,10 @@ struct launch_memory *launch_memory_new(uint64_t most)
 void launch_memory_free(struct launch_memory *m)
 {
     if (!m) return;
+    if (m->shares) {
+        m->shares--;
+        return;
+    }
     launch_memory_free(m->before);
     for (uint32_t i = 0; i < m->page_slots; i++) free(m->pages[i].pieces);
     free(m->pages);
@@ -65,6 +71,12 @@ void launch_memory_free(struct launch_memory *m)
     free(m->lines);
     pthread_mutex_destroy(&m->lock);
     free(m);
+}
+
+struct launch_memory *launch_memory_share(struct launch_memory *m)
+{
+    m->shares++;
+    return m;
 }
 
 /* ---- pages and parts ---- */
@@ -464,6 +476,7 @@ static int by_number(const void *pa, const void *pb)
 static void keep_names(struct launch_memory *m, const struct launch *l)
 {
     m->kernel = strdup(l->kernel->entry->name);
+    m->syncs = l->kernel->global_sync;
     m->lines = calloc(l->kernel->insn_count + 1, sizeof *m->lines);
     if (!m->kernel || !m->lines) return;
     m->line_count = l->kernel->insn_count;
@@ -514,6 +527,11 @@ void launch_memory_judge(struct launch_memory *m, const struct launch *l)
 const char *launch_memory_kernel(const struct launch_memory *m)
 {
     return m->kernel ? m->kernel : "";
+}
+
+bool launch_memory_syncs(const struct launch_memory *m)
+{
+    return m->syncs;
 }
 
 static uint64_t someone(const struct launch_memory *m, const struct piece *p, uint32_t whole,

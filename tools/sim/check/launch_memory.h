@@ -25,6 +25,8 @@ enum memory_sort {
 /* NULL when memory is exhausted. At most `most` bytes are used for it (0: no bound). */
 struct launch_memory *launch_memory_new(uint64_t most);
 void launch_memory_free(struct launch_memory *m);
+/* A second owner, who frees it as well. Not thread-safe. */
+struct launch_memory *launch_memory_share(struct launch_memory *m);
 
 /* A cluster's pieces. Thread-safe. */
 void launch_memory_take(struct launch_memory *m, const struct shadow *s,
@@ -42,6 +44,8 @@ struct launch_access {
     bool write, strong;
 };
 const char *launch_memory_kernel(const struct launch_memory *m);
+/* Its kernel may have told other launches of what it did, by strong accesses. */
+bool launch_memory_syncs(const struct launch_memory *m);
 uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_access *a,
                             bool *wrote);
 

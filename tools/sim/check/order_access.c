@@ -326,6 +326,39 @@ static void check_before(const struct accessor *a, const struct touch *t, uint64
     tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
 }
 
+/* A launch of another stream that no event orders with this one may run before it, after it, or beside it. Where either
+ * kernel has strong accesses, these may order them. */
+static void check_beside(const struct accessor *a, const struct touch *t, uint64_t address,
+                         uint64_t bytes)
+{
+    const struct check *check = a->o->check;
+    const struct launch_access access = {.address = address,
+                                         .bytes = bytes,
+                                         .write = t->write,
+                                         .strong = a->strong && a->e->in->is.scope >= SCOPE_GPU};
+    char message[640];
+    bool wrote = false;
+    if (check->beside_gone) order_sampled(a->o, SAMPLED_BESIDE, a->e->in);
+    for (uint32_t i = 0; i < check->beside_count; i++) {
+        const struct launch_memory *m = check->beside[i];
+        const uint32_t line = launch_memory_line(m, &access, &wrote);
+        if (!line) continue;
+        if (a->o->kernel->global_sync || launch_memory_syncs(m)) {
+            order_sampled(a->o, SAMPLED_BESIDE, a->e->in);
+            continue;
+        }
+        (void)snprintf(message, sizeof message,
+                       "%s global memory (0x%llx) that %s, a launch of another stream, %s at line "
+                       "%u. Nothing orders the two streams, so either launch may come first, or "
+                       "both may run at the same time. Cheapest remedy: record an event behind "
+                       "the one and let the other's stream wait for it, or launch both in one "
+                       "stream.",
+                       t->write ? "writes" : "reads", (unsigned long long)address,
+                       launch_memory_kernel(m), wrote ? "writes" : "reads", line);
+        tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
+    }
+}
+
 /* Which lines an SM may hold in its own cache, and which of these are old. */
 static void note_lines(const struct accessor *a, const struct touch *t, uint64_t address,
                        uint64_t bytes)
@@ -348,6 +381,7 @@ static void note_lines(const struct accessor *a, const struct touch *t, uint64_t
 static void touch_global(struct accessor *a, struct touch *t, uint64_t address, uint64_t bytes)
 {
     if (a->o->check->before) check_before(a, t, address, bytes);
+    if (a->o->check->beside_count || a->o->check->beside_gone) check_beside(a, t, address, bytes);
     a->bytes = bytes;
     while (bytes) {
         const uint64_t in_page = address % GLOBAL_PAGE, room = GLOBAL_PAGE - in_page;

@@ -28,6 +28,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(READ, "what this reads may depend on when it reads")                                  \
     X(OVERTAKES, "two copies of one warp write one place, and either may be the last")      \
     X(OVERLAPS, "more launches than are looked at may still run beside this")               \
+    X(BESIDE, "launches of other streams, which nothing orders, may run beside this")       \
     X(UNWRITTEN, "what this stores depends on shared memory that nobody has written")       \
     X(CHANCE, "what this returns depends on the schedule")                                  \
     X(COLUMNS, "which CTA of an SM gets its tensor memory first depends on the order")      \

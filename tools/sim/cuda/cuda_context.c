@@ -40,7 +40,7 @@ static struct CUctx_st *context_new(bool primary, unsigned flags)
     context->id = ++driver.next_id;
     memcpy(context->limits, default_limits, sizeof default_limits);
     context->legacy_stream = (struct CUstream_st){.context = context, .id = 1, .legacy = true};
-    context->thread_stream = (struct CUstream_st){.context = context, .id = 2};
+    context->thread_stream = (struct CUstream_st){.context = context, .id = 2, .slot = SLOT_THREAD};
     return context;
 }
 
@@ -50,6 +50,7 @@ void context_clear(struct CUctx_st *context)
     void *object;
 
     deferred_clear(context);
+    beside_host_all();
     stream_clear(&context->legacy_stream);
     stream_clear(&context->thread_stream);
     while ((object = handle_next(HANDLE_STREAM, context, &at))) stream_destroy(object);
@@ -347,6 +348,7 @@ int cuCtxSynchronize(void)
 
     if (call_enter(&call, CALL_SYNC)) return call.rc;
     deferred_finish_context(call.context);
+    beside_host_all();
     return call.context->fault;
 }
 
@@ -357,6 +359,7 @@ int cuCtxSynchronize_v2(hewn_cu_context context)
 
     if (enter_named(&call, context, CALL_SYNC)) return call.rc;
     deferred_finish_context(call.context);
+    beside_host_all();
     if (call.context->fault) return call.context->fault;
     fault = call.context->strict_fault;
     call.context->strict_fault = 0;

@@ -72,6 +72,14 @@ void fill_execute(const struct fill_request *fill)
 
 /* ---- entering ---- */
 
+/* A copy into the host's pageable memory is over when the call returns, in whatever stream (CUDA Driver API, "API
+ * synchronization behavior"). */
+static bool fills_host(const struct copy_request *request)
+{
+    uint64_t base, size;
+    return !mem_range(address_of(request->dst), 1, &base, &size);
+}
+
 int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream stream)
 {
     struct call call CALL_SCOPE;
@@ -90,6 +98,7 @@ int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream s
         rc = 0;
     if (!rc) rc = stream_submit(s, &work);
     if (!rc && !async) deferred_finish_stream(s);
+    if (!rc && !s->capture && (!async || fills_host(request))) beside_host_stream(s);
     return rc;
 }
 

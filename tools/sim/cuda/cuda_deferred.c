@@ -120,7 +120,9 @@ static void drop(struct deferred **link)
     *link = p->next;
     if (p->kind == DEFERRED_WORK) work_free(&p->work);
     free(p);
-    if (stream->destroyed && !deferred_of(stream)) free(stream);
+    if (!stream->destroyed || deferred_of(stream)) return;
+    beside_close(stream);
+    free(stream);
 }
 
 /* False while it has to wait. */
@@ -130,6 +132,8 @@ static bool execute(struct deferred *p)
     struct CUevent_st *event = handle_get(p->event, HANDLE_EVENT);
     int rc = 0;
 
+    beside_enter(p->stream);
+    if (p->kind == DEFERRED_WAIT) beside_wait(p->stream, event);
     if (p->kind == DEFERRED_RECORD && event) rc = event_record(event, NULL);
     if (p->kind == DEFERRED_WORK && !context->fault) rc = work_run(context, &p->work);
     if (rc == HEWN_CU_NOT_READY) return false;

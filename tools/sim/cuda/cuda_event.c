@@ -22,6 +22,7 @@ int event_record(struct CUevent_st *event, const struct CUstream_st *stream)
     }
     event_leaves(event);
     event->recorded = true;
+    beside_record(event, stream);
     event->time_ns = clock_ns();
     return 0;
 }
@@ -114,7 +115,9 @@ int cuEventQuery(hewn_cu_event event)
 
     if (enter_event(&call, CALL_PLAIN, event, &e)) return call.rc;
     rc = ask(e);
-    return rc ? rc : deferred_event(e) ? HEWN_CU_NOT_READY : 0;
+    if (!rc && deferred_event(e)) rc = HEWN_CU_NOT_READY;
+    if (!rc) beside_host_event(e);
+    return rc;
 }
 
 int cuEventSynchronize(hewn_cu_event event)
@@ -128,6 +131,7 @@ int cuEventSynchronize(hewn_cu_event event)
     if (rc) return rc;
     launch_settled();
     deferred_finish_event(e);
+    beside_host_event(e);
     if (call.context->fault) return call.context->fault;
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;
@@ -145,6 +149,8 @@ int cuEventElapsedTime_v2(float *milliseconds, hewn_cu_event start, hewn_cu_even
     if (!b || !a->recorded || !b->recorded || (a->flags | b->flags) & HEWN_CU_EVENT_DISABLE_TIMING)
         return HEWN_CU_INVALID_HANDLE;
     if (deferred_event(a) || deferred_event(b)) return HEWN_CU_NOT_READY;
+    beside_host_event(a);
+    beside_host_event(b);
     *milliseconds = (float)((double)(int64_t)(b->time_ns - a->time_ns) / 1e6);
     return 0;
 }
@@ -167,5 +173,6 @@ int cuStreamWaitEvent(hewn_cu_stream stream, hewn_cu_event event, unsigned flags
         return HEWN_CU_STREAM_CAPTURE_ISOLATION;
     }
     if (!s->capture && (deferred_event(e) || deferred_before(s))) return deferred_wait(s, e);
+    if (!s->capture) beside_wait(s, e);
     return 0;
 }

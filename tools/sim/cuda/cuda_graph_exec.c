@@ -309,7 +309,9 @@ static int run_node(struct run *run, struct CUgraphNode_st *n)
         return event ? 0 : HEWN_CU_INVALID_HANDLE;
     case HEWN_CU_NODE_WAIT_EVENT:
         return handle_get(n->event, HANDLE_EVENT) ? 0 : HEWN_CU_INVALID_HANDLE;
-    case HEWN_CU_NODE_MEM_ALLOC: return graph_memory_allocate(n->alloc.memory, run->context);
+    case HEWN_CU_NODE_MEM_ALLOC:
+        beside_waits();
+        return graph_memory_allocate(n->alloc.memory, run->context);
     case HEWN_CU_NODE_MEM_FREE: return run_free(n->freed);
     case HEWN_CU_NODE_BATCH_MEM_OP: return run_mem_ops(&n->mem_op);
     case HEWN_CU_NODE_CONDITIONAL: return run_conditional(run, &n->conditional);

@@ -379,6 +379,7 @@ static int report_repeated(const struct launch_request *request, const struct re
 
     if (!report) return HEWN_CU_OUT_OF_MEMORY;
     launch_settled();
+    beside_end(beside_begin(&(struct check){0}), NULL);
     if (basis->sampled != SAMPLED_REASON_COUNT)
         report_sampled(report, basis->sampled, basis->file, basis->line);
     report_end(report);
@@ -399,74 +400,105 @@ static int no_memory(struct repeat *r)
     return HEWN_CU_OUT_OF_MEMORY;
 }
 
+/* What looks at a launch, and what it leaves behind for later ones. */
+struct watched {
+    struct launch launch;
+    struct check check;
+    struct report *report;
+    struct launch_memory *before;
+    struct counters *counters;
+    struct late_watcher late;
+    struct trace *timeline;
+    struct worksheet *worksheet;
+    struct replay *replay;
+    uint32_t slot; /* of the stream */
+};
+
+static void fill_launch(struct launch *l, const struct launch_request *r)
+{
+    const struct settings *settings = &driver.settings;
+    const struct CUfunc_st *f = r->function;
+    *l = (struct launch){.kernel = f->kernel,
+                         .gpu = &settings->gpu,
+                         .hooks = &op_hooks,
+                         .dynamic_shared = r->dynamic_shared,
+                         .params = r->params,
+                         .param_bytes = f->kernel->entry->param_bytes,
+                         .globals = f->module->globals,
+                         .consts = f->module->consts,
+                         .sm_count = r->sm_count ? r->sm_count : settings->gpu.sm_count,
+                         .host_threads = settings->host_threads,
+                         .seed = settings->seed,
+                         .stays_hung = settings->hang,
+                         .check_level = settings->check_level};
+    memcpy(l->grid, r->grid, sizeof l->grid);
+    memcpy(l->block, r->block, sizeof l->block);
+    memcpy(l->cluster, r->cluster, sizeof l->cluster);
+}
+
+static void watch_begin(struct watched *w, const struct launch_request *request)
+{
+    const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
+    struct launch *l = &w->launch;
+    w->check = (struct check){.keeps_memory = true, .keeps_counters = true};
+    w->check.before = w->before = take_memory(request);
+    w->check.counters_before = w->counters = take_counters(request->function);
+    w->slot = beside_begin(&w->check);
+    check_attach(&w->check, l, w->report);
+    late_attach(&w->late, l);
+    if (l->check_level && driver.aliased) report_sampled(w->report, SAMPLED_ALIASED, NULL, 0);
+    if (trace && *trace) w->timeline = trace_attach(l);
+    if (sheet && *sheet) w->worksheet = worksheet_attach(l);
+    w->replay = replay_before(l);
+}
+
+static void watch_end(struct watched *w, const struct launch_request *request)
+{
+    const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
+    beside_end(w->slot, w->check.memory);
+    while (w->check.beside_count) launch_memory_free(w->check.beside[--w->check.beside_count]);
+    keep_memory(w->check.memory, w->before, request);
+    keep_counters(request->function, w->check.counters, w->counters);
+    if (w->timeline) trace_end(w->timeline, &w->launch, driver.launches, trace);
+    if (w->worksheet) worksheet_end(w->worksheet, driver.launches, sheet);
+    if (w->launch.grid_workspace) mem_free(w->launch.grid_workspace);
+    print_keep(w->launch.printed, w->launch.printed_bytes);
+}
+
 int launch_execute(struct CUctx_st *context, const struct launch_request *request,
                    struct running *running)
 {
     const struct settings *settings = &driver.settings;
-    const struct CUfunc_st *f = request->function;
-    const bool others = f->kernel->global_sync && ipc_shares(); /* processes */
-    struct launch launch = {.kernel = f->kernel,
-                            .gpu = &settings->gpu,
-                            .hooks = &op_hooks,
-                            .dynamic_shared = request->dynamic_shared,
-                            .params = request->params,
-                            .param_bytes = f->kernel->entry->param_bytes,
-                            .globals = f->module->globals,
-                            .consts = f->module->consts,
-                            .sm_count =
-                                request->sm_count ? request->sm_count : settings->gpu.sm_count,
-                            .host_threads = settings->host_threads,
-                            .seed = settings->seed,
-                            .stays_hung = settings->hang,
-                            .outside = running || others ? look_outside : NULL,
-                            .outside_context = running,
-                            .check_level = settings->check_level};
-    struct check check = {.keeps_memory = true, .keeps_counters = true};
-    struct launch_memory *before;
-    struct counters *counters;
+    const bool syncs = request->function->kernel->global_sync;
+    const bool others = syncs && ipc_shares(); /* processes */
+    struct watched w = {.report = NULL};
+    struct launch *l = &w.launch;
     struct repeat repeat = {.kept = NULL};
-    struct late_watcher late;
-    struct report *report;
-    struct trace *timeline = NULL;
-    struct worksheet *worksheet = NULL;
-    struct replay *replay;
-    const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
     enum verdict verdict;
     int result;
 
-    if (!running && !others) repeat_begin(&repeat, request); /* what others write is not compared */
+    /* What others write is not compared. */
+    if (!running && !others && beside_alone()) repeat_begin(&repeat, request);
     if (repeat.skip) return context_take(context, report_repeated(request, &repeat));
-    memcpy(launch.grid, request->grid, sizeof launch.grid);
-    memcpy(launch.block, request->block, sizeof launch.block);
-    memcpy(launch.cluster, request->cluster, sizeof launch.cluster);
+    fill_launch(l, request);
+    l->outside = running || others ? look_outside : NULL;
+    l->outside_context = running;
     if (request->cooperative) {
-        if (mem_alloc(GRID_WORKSPACE, &launch.grid_workspace)) return no_memory(&repeat);
-        memset((void *)(uintptr_t)launch.grid_workspace, 0, GRID_WORKSPACE);
+        if (mem_alloc(GRID_WORKSPACE, &l->grid_workspace)) return no_memory(&repeat);
+        memset((void *)(uintptr_t)l->grid_workspace, 0, GRID_WORKSPACE);
     }
-    report = report_new(f->kernel->entry->name, ++driver.launches);
-    if (!report) return no_memory(&repeat);
-    if (settings->explore) explore_before(&launch, settings->explore, report);
+    w.report = report_new(l->kernel->entry->name, ++driver.launches);
+    if (!w.report) return no_memory(&repeat);
+    if (settings->explore) explore_before(l, settings->explore, w.report);
     if (settings->advise)
-        advise_before(&launch, settings->advise, running || request->overlaps, report);
-    check.before = before = take_memory(request);
-    check.counters_before = counters = take_counters(request->function);
-    check_attach(&check, &launch, report);
-    late_attach(&late, &launch);
-    if (settings->check_level && driver.aliased) report_sampled(report, SAMPLED_ALIASED, NULL, 0);
-    if (trace && *trace) timeline = trace_attach(&launch);
-    if (sheet && *sheet) worksheet = worksheet_attach(&launch);
-    replay = replay_before(&launch);
-    launch_run(&launch);
-    result = replay_after(replay, &launch, report);
-    keep_memory(check.memory, before, request);
-    keep_counters(request->function, check.counters, counters);
-    if (timeline) trace_end(timeline, &launch, driver.launches, trace);
-    if (worksheet) worksheet_end(worksheet, driver.launches, sheet);
-    if (launch.grid_workspace) mem_free(launch.grid_workspace);
-    print_keep(launch.printed, launch.printed_bytes);
-    repeat_ran(&repeat, report, !result && !launch.printed_bytes,
-               !settings->check_level || check.reads_back || f->kernel->global_sync);
-    verdict = report_end(report);
+        advise_before(l, settings->advise, running || request->overlaps, w.report);
+    watch_begin(&w, request);
+    launch_run(l);
+    result = replay_after(w.replay, l, w.report);
+    watch_end(&w, request);
+    repeat_ran(&repeat, w.report, !result && !l->printed_bytes,
+               !settings->check_level || w.check.reads_back || syncs);
+    verdict = report_end(w.report);
     if (settings->strict && verdict == VERDICT_ERROR) context->strict_fault = HEWN_CU_LAUNCH_FAILED;
     return context_take(context, result);
 }

@@ -164,6 +164,7 @@ int cuMemAllocAsync(hewn_cu_deviceptr *address, size_t bytes, hewn_cu_stream str
     if (!s) return HEWN_CU_INVALID_HANDLE;
     if (!address || !bytes) return HEWN_CU_INVALID_VALUE;
     if (s->capture) return capture_alloc(s, bytes, address);
+    beside_wait(s, NULL); /* the pool orders it behind whoever has freed that memory */
     return memory_from_pool(call.context, pool_current(), bytes, address);
 }
 
@@ -185,6 +186,7 @@ int cuMemFree_v2(hewn_cu_deviceptr address)
 
     if (call_enter(&call, CALL_RELEASE | UNSAFE_IN_CAPTURE)) return call.rc;
     deferred_finish_context(call.context);
+    beside_host_all();
     rc = memory_free(address);
     return call.context->fault ? call.context->fault : rc;
 }

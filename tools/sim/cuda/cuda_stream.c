@@ -37,7 +37,9 @@ void stream_destroy(struct CUstream_st *stream)
     stream_clear(stream);
     handle_drop(stream);
     stream->destroyed = deferred_of(stream);
-    if (!stream->destroyed) free(stream);
+    if (stream->destroyed) return;
+    beside_close(stream);
+    free(stream);
 }
 
 /* ---- work ---- */
@@ -67,8 +69,12 @@ int work_run(struct CUctx_st *context, struct work *work)
     case WORK_LAUNCH: return running_launch(context, &work->launch, &work->running);
     case WORK_COPY: copy_execute(&work->copy); break;
     case WORK_FILL: fill_execute(&work->fill); break;
-    case WORK_HOST: host_execute(work->host.function, work->host.user); break;
+    case WORK_HOST:
+        beside_hosts();
+        host_execute(work->host.function, work->host.user);
+        break;
     case WORK_MEM_OPS:
+        beside_waits();
         return mem_ops_execute(work->mem_ops.count, work->mem_ops.ops, &work->mem_ops.next);
     case WORK_GRAPH:
         if (!handle_get(work->exec, HANDLE_EXEC)) return HEWN_CU_INVALID_HANDLE;
@@ -84,7 +90,10 @@ int stream_submit(struct CUstream_st *stream, struct work *work)
 
     if (!rc && stream->capture) return capture_work(stream, work);
     if (!rc && driver.deferred && deferred_before(stream)) return deferred_work(stream, work);
-    if (!rc) rc = work_run(stream->context, work);
+    if (!rc) {
+        beside_enter(stream);
+        rc = work_run(stream->context, work);
+    }
     if (rc == HEWN_CU_NOT_READY) return deferred_work(stream, work);
     work_free(work);
     return rc;
@@ -102,6 +111,7 @@ int stream_new(struct CUctx_st *context, unsigned flags, int priority, struct CU
     fresh->id = ++driver.next_id + 2; /* 1 and 2 are the default streams */
     fresh->green = green;
     fresh->sm_count = sm_count;
+    beside_open(fresh);
     if (handle_add(fresh, HANDLE_STREAM, fresh, context)) {
         free(fresh);
         return HEWN_CU_OUT_OF_MEMORY;
@@ -169,6 +179,7 @@ int cuStreamSynchronize(hewn_cu_stream stream)
     if (rc) return rc;
     launch_settled();
     deferred_finish_stream(s);
+    beside_host_stream(s);
     if (call.context->fault) return call.context->fault;
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;
@@ -184,7 +195,9 @@ int cuStreamQuery(hewn_cu_stream stream)
 
     if (enter_stream(&call, CALL_PLAIN, stream, &s)) return call.rc;
     rc = refuse_capturing(s);
-    return rc ? rc : deferred_before(s) ? HEWN_CU_NOT_READY : 0;
+    if (!rc && deferred_before(s)) rc = HEWN_CU_NOT_READY;
+    if (!rc) beside_host_stream(s);
+    return rc;
 }
 
 int cuStreamGetFlags(hewn_cu_stream stream, unsigned *flags)

@@ -159,7 +159,9 @@ int cuCtxWaitEvent(hewn_cu_context context, hewn_cu_event event)
     struct CUevent_st *e;
 
     if (enter_context(&call, context, event, &e)) return call.rc;
-    return e && e->capture ? HEWN_CU_CAPTURED_EVENT : 0;
+    if (e->capture) return HEWN_CU_CAPTURED_EVENT;
+    beside_host_event(e); /* all that comes later is behind it */
+    return 0;
 }
 
 int cuStreamGetCtx_v2(hewn_cu_stream stream, hewn_cu_context *context, void **green)

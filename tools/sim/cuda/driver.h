@@ -11,6 +11,7 @@
 #define SIM_DRIVER_H
 
 #include "driver_abi.h"
+#include "cuda/beside.h"
 #include "cuda/graph_abi.h"
 #include "explore/schedule.h"
 #include "machine/mem.h"
@@ -136,6 +137,8 @@ struct edges {
 
 struct CUstream_st {
     struct CUctx_st *context;
+    uint32_t slot;      /* beside.h */
+    struct known known; /* launches that are over when its next work begins */
     unsigned flags;
     int priority;
     unsigned long long id;
@@ -175,6 +178,7 @@ struct CUctx_st {
 
 struct CUevent_st {
     struct CUctx_st *context;
+    struct known known; /* launches that are over with it */
     unsigned flags;
     bool recorded;
     struct capture *capture; /* last recorded in a stream that takes part in it */

@@ -1,0 +1,57 @@
+/*
+ * Which launches may run beside each other. Streams execute here as work is submitted, but a GPU orders the launches of
+ * two streams only by an event, a wait of the host, the legacy stream or the free of what they use. So each stream, each
+ * event and the host know, of every stream, the last launch that is over by then. A launch is compared with those of
+ * other streams that its stream does not know to be over (check.h). What they left is kept until the host has waited
+ * for them, a few of them, and only where a program has two streams.
+ */
+#ifndef SIM_BESIDE_H
+#define SIM_BESIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    STREAM_SLOTS =
+        64, /* the 65th stream shares a slot with an older one, and is taken to know what that one knows */
+    SLOT_LEGACY = 0,
+    SLOT_THREAD,
+    SLOT_FIRST
+};
+
+/* Of each slot, the number of the last launch that is known to be over; launches are counted from 1. */
+struct known {
+    uint64_t launch[STREAM_SLOTS];
+};
+
+struct CUstream_st;
+struct CUevent_st;
+struct check;
+struct launch_memory;
+
+/* A new stream: its slot, and what the host knows. */
+void beside_open(struct CUstream_st *stream);
+/* It goes: nothing may point to it. */
+void beside_close(const struct CUstream_st *stream);
+/* What is submitted now runs in this stream, behind all that it knows. */
+void beside_enter(struct CUstream_st *stream);
+/* The event stands for what the stream has done; NULL: for all that was submitted. */
+void beside_record(struct CUevent_st *event, const struct CUstream_st *stream);
+/* The stream waits for the event; NULL: for everything. */
+void beside_wait(struct CUstream_st *stream, const struct CUevent_st *event);
+/* The stream of what is submitted now calls the host, or waits for what anybody may write. */
+void beside_hosts(void);
+void beside_waits(void);
+/* The host has waited for a stream, an event, everything. */
+void beside_host_stream(const struct CUstream_st *stream);
+void beside_host_event(const struct CUevent_st *event);
+void beside_host_all(void);
+
+/* No launch of another stream may run beside one that begins now, or beside which that one may run. */
+bool beside_alone(void);
+/* For a launch that begins: what it is to be compared with. Returns a number for beside_end. */
+uint32_t beside_begin(struct check *check);
+/* It is over, and this is what it did to memory (NULL: nobody knows). */
+void beside_end(uint32_t slot, struct launch_memory *memory);
+
+#endif
