@@ -14,6 +14,7 @@ struct spoken {
         uint32_t met; /* the warp's number when its lanes had met; 0: not yet */
     } at[SPOKEN_MOST];
     uint32_t count;
+    uint64_t low[2], high[2]; /* of all spans in shared memory, and in global memory [1] */
 };
 
 static bool alike(struct spoken_span a, struct spoken_span b)
@@ -38,6 +39,9 @@ void spoken_add(struct order *o, struct order_warp *w, const struct insn *in,
     if (!s) s = w->cta->spoken = calloc(1, sizeof *s);
     order_keep(o, s != NULL);
     if (!s) return;
+    if (s->low[span.global] == s->high[span.global] || span.low < s->low[span.global])
+        s->low[span.global] = span.low;
+    if (span.high > s->high[span.global]) s->high[span.global] = span.high;
     for (; i < s->count; i++) {
         const struct spoken_span *old = &s->at[i].span;
         if (s->at[i].by != w || !alike(*old, span)) continue;
@@ -68,21 +72,70 @@ void spoken_met(struct order_warp *w)
     }
 }
 
+/* Whether span `i` has any of the bytes [low, high), and another warp spoke for it, and `w` does not know better. */
+static bool concerns(const struct spoken *s, uint32_t i, const struct order_warp *w,
+                     const struct event *e, uint64_t low, uint64_t high)
+{
+    const struct spoken_span *span = &s->at[i].span;
+    const struct order_warp *by = s->at[i].by;
+    if (by == w || span->global != (e->space == SPACE_GLOBAL) || low >= span->high ||
+        high <= span->low)
+        return false;
+    if (!span->write && !(e->access & ACCESS_WRITE)) return false;
+    if (span->unfenced && (e->proxy != PROXY_ASYNC || w->fenced_since[span->global])) return false;
+    return !s->at[i].met || clock_get(&w->now.caused, by->chain[COMPONENT_WARP]) < s->at[i].met;
+}
+
+/* Some span may have bytes of [low, high). */
+static bool reaches(const struct spoken *s, const struct event *e, uint64_t low, uint64_t high)
+{
+    const int global = e->space == SPACE_GLOBAL;
+    return s && low < s->high[global] && high > s->low[global];
+}
+
 static void look(struct order *o, const struct order_warp *w, const struct event *e,
                  const struct order_cta *c, uint64_t low, uint64_t high)
 {
     const struct spoken *s = c ? c->spoken : NULL;
-    for (uint32_t i = 0; s && i < s->count; i++) {
-        const struct spoken_span *span = &s->at[i].span;
-        const struct order_warp *by = s->at[i].by;
-        if (by == w || span->global != (e->space == SPACE_GLOBAL) || low >= span->high ||
-            high <= span->low)
-            continue;
-        if (!span->write && !(e->access & ACCESS_WRITE)) continue;
-        if (span->unfenced && (e->proxy != PROXY_ASYNC || w->fenced_since[span->global])) continue;
-        if (s->at[i].met && clock_get(&w->now.caused, by->chain[COMPONENT_WARP]) >= s->at[i].met)
-            continue;
+    if (!reaches(s, e, low, high)) return;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!concerns(s, i, w, e, low, high)) continue;
         order_sampled(o, SAMPLED_LANES, e->in);
+        return;
+    }
+}
+
+/* The lowest and the highest address of a lane, or of an operation's range. */
+static void bounds(const struct event *e, uint64_t *low, uint64_t *high)
+{
+    *low = UINT64_MAX;
+    *high = 0;
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint64_t at = e->addresses[first_lane(rest)];
+        if (at < *low) *low = at;
+        if (at > *high) *high = at;
+    }
+}
+
+/* Lanes that all access one CTA's memory, or global memory, at `address & mask`, from `low` to `high`. Most spans lie
+ * elsewhere, so the lanes are compared with the others alone. */
+static void look_lanes(struct order *o, const struct order_warp *w, const struct event *e,
+                       const struct order_cta *c, uint64_t low, uint64_t high, uint64_t mask)
+{
+    const struct spoken *s = c ? c->spoken : NULL;
+    uint16_t near[SPOKEN_MOST];
+    uint32_t count = 0;
+    if (!reaches(s, e, low & mask, (high & mask) + e->size)) return;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (concerns(s, i, w, e, low & mask, (high & mask) + e->size)) near[count++] = (uint16_t)i;
+    for (uint32_t rest = count ? e->lanes : 0; rest; rest &= rest - 1) {
+        const uint64_t at = e->addresses[first_lane(rest)] & mask;
+        for (uint32_t n = 0; n < count; n++) {
+            const struct spoken_span *span = &s->at[near[n]].span;
+            if (at >= span->high || at + e->size <= span->low) continue;
+            order_sampled(o, SAMPLED_LANES, e->in);
+            return;
+        }
     }
 }
 
@@ -90,14 +143,35 @@ static void look(struct order *o, const struct order_warp *w, const struct event
 static void look_global(struct order *o, const struct order_warp *w, const struct event *e)
 {
     const struct order_cluster *cluster = w->cta->cluster;
+    uint64_t low = e->address, high = e->address;
+    if (e->addresses) bounds(e, &low, &high);
     for (uint32_t r = 0; r < CLUSTER_CTAS && cluster->ctas[r]; r++) {
         const struct order_cta *c = cluster->ctas[r];
         if (!c->spoken) continue;
-        if (!e->addresses) look(o, w, e, c, e->address, e->address + e->size);
-        for (uint32_t rest = e->addresses ? e->lanes : 0; rest; rest &= rest - 1) {
-            const uint64_t at = e->addresses[first_lane(rest)];
-            look(o, w, e, c, at, at + e->size);
-        }
+        if (e->addresses)
+            look_lanes(o, w, e, c, low, high, UINT64_MAX);
+        else
+            look(o, w, e, c, low, low + e->size);
+    }
+}
+
+/* By lanes, or the ranges of an operation. */
+static void look_shared(struct order *o, const struct order_warp *w, const struct event *e)
+{
+    uint64_t low, high;
+    struct cta *cta = e->cta;
+    uint32_t offset;
+    if (!w->cta->spoken && w->cta->cluster->cluster->cta_count == 1) return;
+    bounds(e, &low, &high);
+    if (e->token || ((low ^ high) >> SHARED_RANK_SHIFT == 0 &&
+                     mem_shared(w->warp, (uint32_t)low, &cta, &offset))) {
+        look_lanes(o, w, e, order_cta_of(cta), low, high, SHARED_OFFSET_MASK);
+        return;
+    }
+    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
+        const uint64_t at = e->addresses[first_lane(rest)];
+        if (!mem_shared(w->warp, (uint32_t)at, &cta, &offset)) continue;
+        look(o, w, e, order_cta_of(cta), offset, offset + e->size);
     }
 }
 
@@ -111,12 +185,5 @@ void spoken_access(struct order *o, const struct order_warp *w, const struct eve
         look(o, w, e, e->cta ? order_cta_of(e->cta) : w->cta, low, low + e->size);
         return;
     }
-    if (!w->cta->spoken && w->cta->cluster->cluster->cta_count == 1) return;
-    for (uint32_t rest = e->lanes; rest; rest &= rest - 1) {
-        const uint64_t at = e->addresses[first_lane(rest)];
-        struct cta *cta = e->cta;
-        uint32_t offset = (uint32_t)at & SHARED_OFFSET_MASK;
-        if (!e->token && !mem_shared(w->warp, (uint32_t)at, &cta, &offset)) continue;
-        look(o, w, e, order_cta_of(cta), offset, offset + e->size);
-    }
+    look_shared(o, w, e);
 }
