@@ -46,54 +46,61 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
  */
 static const double mma_inefficiency = 0.9633, beside = 65.52;
 static const double row_cycles = 1.578; /* 76 bytes a cycle into an SM from L2 */
-static const double fetch_hinders = 0.1519, ring_hinders = 0.2469, memory_hinders = 0.3717;
+static const double fetch_hinders = 0.1354, ring_hinders = 0.2469, memory_hinders = 0.3032;
 static const double parts_row = 0.97;     /* of that where `split` or `flat` share K, fitted */
 static const double empty_cycles = 2.202; /* a row beyond the matrix */
 static const double empty_shared = 1.974; /* what sharing it saves */
 static const double askew = 1.306;        /* rows that begin inside a sector: 5 sectors, not 4 */
 static const double memory_bytes = 2512;  /* a cycle, all SMs: 4.4 TB/s */
-static const double written = 0.9464,
-                    askew_written = 2.044; /* a byte of D against one that is read */
-static const double start = 3781, start_cluster = 39.25, spread_cluster = 34.96;
+static const double written = 0.8183,
+                    askew_written = 2.013; /* a byte of D against one that is read */
+static const double start = 3781, start_cluster = 39.25, spread_cluster = 35.34;
 /* apart_early: what the launch before hides of the start while no two CTAs share a TPC. short_late: how much
  * longer spread tiles of 64 rows take to start. tall_between: between two tiles of 256 rows. cta_bytes:
  * bytes of memory that come to a CTA in a cycle. */
-static const double apart_early = 522.1, short_late = 151.6, tall_between = 3000, cta_bytes = 57.39;
-static const double late_between = 1907, fill = 265.4, exposed = 1.366;
-static const double read_again = 1.018;
-static const double late_box = 193.3,
+static const double apart_early = 434.9, short_late = 177.2, tall_between = 3000, cta_bytes = 69.83;
+static const double late_between = 2077, fill = 306.8, exposed = 1.267;
+static const double read_again = 1.023;
+static const double late_box = 198.4,
                     late_boxes = 5.827; /* a box that finds no k-block to go with */
 static const double epilogue_area = 23.84,
-                    by_element = 815.7; /* results a cycle; stores by element */
+                    by_element = 794.2; /* results a cycle; stores by element */
 static const double direct =
     9.895; /* a column of those that no box of 64 holds, stored by element */
 static const double exchanged_area = 13.68;
 static const double by_loose_element = 3000, by_odd_element = 1969;
-static const double merge = 282.6, merge_part = 449.8; /* of 128 x 64 sums */
+static const double merge = 286.2, merge_part = 442.1; /* of 128 x 64 sums */
 static const double broad = 413.8, broad_part = 59.99,
                     exchange = 16.26; /* of more, through the rings; bytes a cycle into an SM */
 static const double other_lines = 0.4533, two_lines = 0.4527,
-                    fit_lines = 0.293; /* of rows in two lines */
-static const double short_product = 64.33, spread_start = 7.963, spread_waves = 0.9998,
-                    spread_early = 929.1; /* tiles that are spread */
+                    fit_lines = 0.305; /* of rows in two lines */
+static const double short_product = 67.38, spread_start = 8.172, spread_waves = 0.9998,
+                    spread_early = 618.6; /* tiles that are spread */
 /* Of kernels with fitted tiles: the tensor cores, a k-block, results a cycle, what lies between two tiles, adding
  * up parts, a CTA of the cluster, start, and how long CTAs wait for each other, against other kernels. */
-static const double fit_mma = 0.7672, fit_beside = 150, fit_area = 14.07,
-                    fit_exchanged_area = 9.011, fit_fill = 486.2, fit_exposed = 2.102,
-                    fit_broad = 861.2, fit_broad_part = 128.8, fit_exchange = 18.41,
-                    fit_pair = 56.39, fit_early = 30.61, fit_drag = 0.1516;
-static const double promote_wide = 1.301, promote = 1.436; /* 8-bit sums, promoted; the ledger */
-static const double start_finish = 77.67;                  /* what else an epilogue reads */
+static const double fit_mma = 0.8723, fit_beside = 132.7, fit_area = 15.29,
+                    fit_exchanged_area = 9.939, fit_fill = 489.5, fit_exposed = 2.115,
+                    fit_broad = 955.3, fit_broad_part = 131.8, fit_exchange = 16.22,
+                    fit_pair = 54.15, fit_early = 30.75, fit_drag = 0.1566;
+static const double promote_wide = 1.201, promote = 1.309; /* 8-bit sums, promoted; the ledger */
+static const double start_finish = 76.51;                  /* what else an epilogue reads */
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
-static const double alone = 0.9327, crowd = 0.4824;
+static const double alone = 0.7875, crowd = 0.3441;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
 static const double cache = 62e6;       /* bytes of a wave: what L2 keeps for the next */
 /* Of a cycle of the tensor cores, a row into an SM, a byte of memory. */
-static const double mma_power = 0.3629, row_power = 0.396, byte_power = 0.005316,
-                    power_hinders = 0.2537;
+static const double mma_power = 0.3978, row_power = 0.4032, byte_power = 0.005429,
+                    power_hinders = 0.2649;
 /* What makes the CTAs of a tile, or of a pair, wait for each other; in a loop of drag_blocks, half as much. */
-static const double part_drag = 0.04395, pair_drag = 0.02916, wave_drag = 0.02176,
-                    drag_blocks = 49.37;
+static const double part_drag = 0.04547, pair_drag = 0.02966, wave_drag = 0.02223,
+                    drag_blocks = 46.82;
+/* What is left of a kernel's time, in parts of it: where CTAs share rows of A, and in slices of K, for each doubling of
+ * CTAs or parts; of the share that memory takes, with fitted tiles and with clusters of spread ones; of long products
+ * with tiles of 256 rows. */
+static const double rest_pair_n = -0.01287, rest_slices = 0.01884, rest_slice_parts = -0.02374,
+                    rest_fit_memory = -0.07326, rest_spread_memory = -0.02389,
+                    rest_tall_late = 0.0354;
+static const double rest_half = 35000; /* cycles of a product, half of which are long */
 static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
 static const double loose_row = 35.6; /* a row through registers */
 static const double odd_fetch = 2.65; /* a row of 144 bytes, of two or three lines, against one */
@@ -237,6 +244,7 @@ struct view {
     const struct machine *machine;
     const struct hewn_gemm_extent *p;
     double operands, output, memory, lines;
+    int sliced; /* the problem stands for slices */
 };
 
 /* A product cut into tiles by a kernel. */
@@ -432,6 +440,30 @@ static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, co
     return run;
 }
 
+/* Of 1, 2, 4, 8, the logarithm to base 2. */
+static inline int log_of(uint32_t x)
+{
+    return (x > 1) + (x > 2) + (x > 4);
+}
+
+/* What the other terms leave of a kernel's time, in parts of it: of all of it, of the share that memory takes, and of the
+ * share that lies behind `rest_half`, about. Kernels of rows of any length were not fitted. */
+struct rest {
+    double always, memory, late;
+};
+
+static inline struct rest rest_of(const struct hewn_gemm_kernel *k, uint32_t parts, int sliced)
+{
+    struct rest r = {0};
+    if (k->odd || k->can & GEMM_CAN_LOOSE) return r;
+    r.always = rest_pair_n * log_of(k->pair_n);
+    if (sliced) r.always += rest_slices + rest_slice_parts * log_of(parts < 4 ? parts : 4);
+    if (k->fetches)
+        r.memory = k->fitted ? rest_fit_memory : rest_spread_memory * log_of(k->pair_m * k->pair_n);
+    if (k->tile_m == 256) r.late = rest_tall_late;
+    return r;
+}
+
 /* Or more than `enough`, if products, memory and what follows them alone take that. */
 static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
                       const struct work *w, double enough)
@@ -453,7 +485,10 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     if (p->need & GEMM_CAN_FINISH) begin += start_finish;
     double epilogue = epilogue_of(k, p, parts), add_up = least_add_up(k, parts, area);
     double products = (double)waves * blocks * w->multiply * few_clock * spread_waves;
-    double left = enough - begin - epilogue - (parts > 1 ? (double)waves * add_up : 0);
+    const struct rest rest = rest_of(k, parts, v->sliced);
+    const double most =
+        enough / (1 + rest.always + smaller(rest.memory, 0) + smaller(rest.late, 0));
+    double left = most - begin - epilogue - (parts > 1 ? (double)waves * add_up : 0);
     if (larger(products, v->memory) > left || both(products, v->memory, memory_hinders) > left)
         return DBL_MAX;
     const struct cut c = {
@@ -474,8 +509,10 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     const double reached = smaller(memory_bytes, ctas * cta_bytes);
     double time = begin + both(run, bytes / reached, memory_hinders) + epilogue +
                   (parts > 1 ? c.waves * add_up : 0);
-    if (time > enough) return DBL_MAX;
-    return both(time, power(k, p, &c, bytes, sm_count), power_hinders);
+    if (time > most) return DBL_MAX;
+    time = both(time, power(k, p, &c, bytes, sm_count), power_hinders);
+    return time * (1 + rest.always + rest.memory * smaller(1, v->memory / time) +
+                   rest.late * time / (time + rest_half));
 }
 
 /* Of each number of waves from the least on, the tile that just makes it. */
@@ -606,7 +643,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
 
 /* The kernel that adds up slices: start, loads and stores; a slice; its reads from L2, bytes a cycle; what it takes
  * longer for those of the transpose. On sm_100f by the simulator's model; there fewer than four slices take as long. */
-static const double combine = 2187, combine_slice = 52.08, combine_bytes = 2634;
+static const double combine = 2246, combine_slice = 45.75, combine_bytes = 2459;
 static const double combine_turned = 697.1, combine_turned_bytes = 3359;
 static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
 static const double few_bytes = 3100; /* of memory, a cycle, that `few` is said to reach */
@@ -709,7 +746,7 @@ static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
         const struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
         struct view v = view_of(machine, &q);
         const struct work w = work_of(k, &q);
-        v.lines = lines(p);
+        v.lines = lines(p), v.sliced = 1;
         double c = cost(k, parts, &v, &w, out->cost - after) + after;
         if (c >= out->cost) continue;
         *out = (struct hewn_gemm_choice){k, parts, 0, c};
