@@ -82,8 +82,10 @@ static const double fit_mma = 0.8723, fit_beside = 132.7, fit_area = 15.29,
                     fit_exchanged_area = 9.939, fit_fill = 489.5, fit_exposed = 2.115,
                     fit_broad = 955.3, fit_broad_part = 131.8, fit_exchange = 16.22,
                     fit_pair = 54.15, fit_early = 30.75, fit_drag = 0.1566;
-static const double promote_wide = 1.201, promote = 1.309; /* 8-bit sums, promoted; the ledger */
-static const double start_finish = 76.51;                  /* what else an epilogue reads */
+/* 8-bit sums, promoted; the ledger. `two`: of consumers with sums of two k-blocks. */
+static const double promote_wide = 1.201, promote = 1.309, promote_two = 1.15;
+enum { TWO_COLUMNS = 128 /* of a consumer, at most, that has two */ };
+static const double start_finish = 76.51; /* what else an epilogue reads */
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
 static const double alone = 0.7875, crowd = 0.3441;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
@@ -95,11 +97,11 @@ static const double mma_power = 0.3978, row_power = 0.4032, byte_power = 0.00542
 static const double part_drag = 0.04547, pair_drag = 0.02966, wave_drag = 0.02223,
                     drag_blocks = 46.82;
 /* What is left of a kernel's time, in parts of it: where CTAs share rows of A, and in slices of K, for each doubling of
- * CTAs or parts; of the share that memory takes, with fitted tiles and with clusters of spread ones; of long products
- * with tiles of 256 rows. */
+ * CTAs or parts; of the share that memory takes, with fitted tiles, with clusters of spread ones, and with narrow ones,
+ * which read more rows of A than of B; of long products with tiles of 256 rows. */
 static const double rest_pair_n = -0.01287, rest_slices = 0.01884, rest_slice_parts = -0.02374,
-                    rest_fit_memory = -0.07326, rest_spread_memory = -0.02389,
-                    rest_tall_late = 0.0354;
+                    rest_fit_memory = -0.07326, rest_spread_memory = -0.0286,
+                    rest_tall_late = 0.0354, rest_narrow_memory = 0.0738, rest_narrow_pair = 0.0297;
 static const double rest_half = 35000; /* cycles of a product, half of which are long */
 static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
 static const double loose_row = 35.6; /* a row through registers */
@@ -214,10 +216,10 @@ static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct 
 
 /* The same where rows of A are columns of the MMA. */
 static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                             uint32_t sm_count)
+                             uint32_t sm_count, int clusters)
 {
     struct hewn_gemm_few s;
-    hewn_gemm_few_shape(p, k->few, 1, sm_count, &s);
+    hewn_gemm_few_shape(p, k->few, clusters ? 1 : 0, sm_count, &s);
     if (s.share > 1) sm_count = hewn_gemm_clusters(sm_count, s.share) * s.share;
     uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;
     double waves = (double)ceil_div(tiles, sm_count);
@@ -239,6 +241,7 @@ static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn
  * two lines. */
 struct machine {
     uint32_t sm_count, clusters[HEWN_GEMM_CLUSTER + 2], apart[HEWN_GEMM_CLUSTER + 2];
+    int launches; /* clusters may be launched */
 };
 struct view {
     const struct machine *machine;
@@ -288,9 +291,9 @@ static uint32_t size_of(uint32_t cluster)
     return cluster > HEWN_GEMM_CLUSTER ? HEWN_GEMM_CLUSTER + 1 : cluster;
 }
 
-static struct machine machine_of(uint32_t sm_count)
+static struct machine machine_of(uint32_t sm_count, int clusters)
 {
-    struct machine s = {.sm_count = sm_count};
+    struct machine s = {.sm_count = sm_count, .launches = clusters};
     for (uint32_t i = 1; i <= HEWN_GEMM_CLUSTER + 1; i++) {
         s.clusters[i] = hewn_gemm_clusters(sm_count, i);
         s.apart[i] = hewn_gemm_clusters(sm_count / 2, i);
@@ -373,6 +376,12 @@ static inline double least_add_up(const struct hewn_gemm_kernel *k, uint32_t par
                             : broad + broad_part * parts;
 }
 
+/* Columns of sums of a consumer. */
+static inline uint32_t columns_of(const struct hewn_gemm_kernel *k)
+{
+    return k->exchanged ? k->tile_m : k->tile_m == 64 ? k->tile_n / 2 : k->tile_n;
+}
+
 /* Cycles of a k-block on the tensor cores. */
 static inline double multiply_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
                                  double area)
@@ -380,7 +389,10 @@ static inline double multiply_of(const struct hewn_gemm_kernel *k, const struct 
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
     if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
-    if (p->promoted) multiply *= k->tile_n >= 192 ? promote_wide : promote;
+    if (p->promoted)
+        multiply *= columns_of(k) <= TWO_COLUMNS ? promote_two
+                    : k->tile_n >= 192           ? promote_wide
+                                                 : promote;
     return multiply;
 }
 
@@ -458,8 +470,12 @@ static inline struct rest rest_of(const struct hewn_gemm_kernel *k, uint32_t par
     if (k->odd || k->can & GEMM_CAN_LOOSE) return r;
     r.always = rest_pair_n * log_of(k->pair_n);
     if (sliced) r.always += rest_slices + rest_slice_parts * log_of(parts < 4 ? parts : 4);
-    if (k->fetches)
-        r.memory = k->fitted ? rest_fit_memory : rest_spread_memory * log_of(k->pair_m * k->pair_n);
+    if (k->fetches && k->fitted) r.memory = rest_fit_memory;
+    if (k->fetches && !k->fitted)
+        r.memory = rest_spread_memory * log_of(k->pair_m * k->pair_n) +
+                   (k->tile_m == 128 && k->tile_n <= 80
+                        ? rest_narrow_memory - rest_narrow_pair * log_of(k->pair_n)
+                        : 0);
     if (k->tile_m == 256) r.late = rest_tall_late;
     return r;
 }
@@ -470,7 +486,7 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
 {
     const struct hewn_gemm_extent *p = v->p;
     const uint32_t sm_count = v->machine->sm_count;
-    if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count);
+    if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count, v->machine->launches);
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
     if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
     const double area = w->area;
@@ -558,7 +574,7 @@ double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
                      const struct hewn_gemm_extent *p, uint32_t sm_count,
                      struct hewn_gemm_kernel *out)
 {
-    const struct machine machine = machine_of(sm_count);
+    const struct machine machine = machine_of(sm_count, 1);
     const struct view v = view_of(&machine, p);
     return fit(k, parts, &v, DBL_MAX, out);
 }
@@ -596,7 +612,7 @@ int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
                      const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
                      struct hewn_gemm_choice *out, hewn_error *err)
 {
-    const struct machine machine = machine_of(sm_count);
+    const struct machine machine = machine_of(sm_count, clusters);
     const struct view view = view_of(&machine, problem);
     size_t count;
     const struct hewn_gemm_kernel *const first = hewn_gemm_kernels_of(target, &count);
@@ -775,7 +791,7 @@ uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
         (!whole->kernel->tmem_columns &&
          whole->cost < least_of_slices(whole->kernel, problem, sm_count)))
         return 1;
-    const struct machine machine = machine_of(sm_count);
+    const struct machine machine = machine_of(sm_count, clusters);
     size_t count;
     const struct hewn_gemm_kernel *const first =
         hewn_gemm_kernels_of(whole->kernel->target, &count);
