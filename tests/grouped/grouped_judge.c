@@ -31,7 +31,8 @@ static double sum_of_8(const unsigned char *a, const unsigned char *b, int lengt
         double largest = fabs(sum) + h;
         int end = first + 32 < length ? first + 32 : length;
         for (int i = first; i < end; i++) {
-            largest = fmax(largest, size_of[a[i]] * size_of[b[i]]);
+            const double size = size_of[a[i]] * size_of[b[i]];
+            if (size > largest) largest = size; /* fmax is a call */
             sum += value_of[a[i]] * value_of[b[i]];
         }
         h += 33 * 0x1p-13 * largest;
@@ -50,9 +51,11 @@ static double sum_of_16(const unsigned char *a, const unsigned char *b, int leng
         int end = first + 16 < length ? first + 16 : length;
         for (int i = first; i < end; i++) {
             uint16_t x, y;
+            double size;
             memcpy(&x, a + 2 * i, sizeof x);
             memcpy(&y, b + 2 * i, sizeof y);
-            largest = fmax(largest, size_of[x] * size_of[y]);
+            size = size_of[x] * size_of[y];
+            if (size > largest) largest = size;
             sum += value_of[x] * value_of[y];
             partial += fabs(sum);
         }

@@ -45,8 +45,9 @@ static double sum_of(const double *a, const double *b, int k, int step, double *
         double largest = fabs(sum) + h;
         const int end = first + step < k ? first + step : k;
         for (int i = first; i < end; i++) {
-            largest = fmax(largest, fabs(a[i] * b[i]));
-            sum += a[i] * b[i];
+            const double product = a[i] * b[i], size = fabs(product);
+            if (size > largest) largest = size; /* fmax is a call */
+            sum += product;
         }
         h += (step + 1) * 0x1p-23 * largest;
         h += 0x1p-23 * (fabs(sum) + h);

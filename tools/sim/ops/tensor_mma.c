@@ -88,6 +88,33 @@ static uint32_t special_sum(const float *x, size_t x_step, const float *y, size_
     return plus ? INFINITY_BITS : minus ? INFINITY_BITS | 0x80000000U : sum;
 }
 
+/* Bit i: row or column i, of k elements `step` apart, has an infinity or NaN. */
+static uint32_t special_lines(const float *from, uint32_t lines, size_t step, uint32_t k)
+{
+    uint32_t special = 0;
+    for (uint32_t i = 0; i < k; i++, from += step)
+        for (uint32_t line = 0; line < lines; line++)
+            special |= (uint32_t)!__builtin_isfinite(from[line]) << line;
+    return special;
+}
+
+/* Sums `i` of `width` lanes, from accumulators c: those that an infinity or NaN takes part in. */
+static void put_special(const struct sum *s, const struct raw *raw, uint32_t i, uint32_t width,
+                        const uint32_t *c, uint32_t *to)
+{
+    const uint32_t repeat = s->quad ? COLUMNS : 1;
+    const float *x = raw->x + (s->quad ? i / 2 * WARP_LANES : 0);
+    const float *y = raw->y + (s->quad ? i % 2 * COLUMNS : i * raw->y_column);
+    const uint32_t rows = special_lines(x, width, raw->x_step, s->k);
+    const uint32_t columns = special_lines(y, repeat, raw->y_step, s->k);
+    for (uint32_t l = 0; l < width; l++) {
+        const bool finite = (c[l] & NAN_BITS) < INFINITY_BITS;
+        if (finite && !(rows >> l & 1) && !(columns >> l % repeat & 1)) continue;
+        to[l] = special_sum(x + l, raw->x_step, y + l % repeat, raw->y_step, s->k, s->rule.sparse,
+                            c[l], to[l]);
+    }
+}
+
 /* The f16 of a RESULT_ODD pattern; a negative sum that rounds to zero loses its sign. */
 INLINE uint32_t half_result(uint32_t bits)
 {
@@ -279,14 +306,10 @@ INLINE uint32_t half_result(uint32_t bits)
         else                                                                                      \
             sum_##W(s, f, c, out, false, false);                                                  \
         for (uint32_t i = 0; i < SUMS; i++) {                                                     \
-            for (uint32_t l = 0; s->special && l < W; l++) {                                      \
-                const float *x = raw->x + (s->quad ? i / 2 * WARP_LANES : 0) + l;                 \
-                const float *y =                                                                  \
-                    raw->y + (s->quad ? i % 2 * COLUMNS + l % COLUMNS : i * raw->y_column);       \
-                out[i][l] = special_sum(x, raw->x_step, y, raw->y_step, s->k, s->rule.sparse,     \
-                                        (uint32_t)c[i][l], out[i][l]);                            \
-            }                                                                                     \
+            uint32_t before[W];                                                                   \
+            memcpy(before, &c[i], sizeof before);                                                 \
             memcpy(to[i], &out[i], sizeof out[i]);                                                \
+            if (s->special) put_special(s, raw, i, W, before, to[i]);                             \
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
