@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -213,6 +214,7 @@ class Plugin:
         if verdict == "none" and os.path.exists(self.said):
             with open(self.said, encoding="utf-8", errors="replace") as said:
                 self.why = said.read()[-600:]
+        shutil.rmtree(os.path.dirname(self.report), ignore_errors=True)
         self.table[self.label, verdict] += 1
         self.log.write(json.dumps({"case": nodeid.split("::")[-1], "label": self.label, "verdict": verdict,
                                    "kinds": kinds, "why": self.why[:600]}) + "\n")

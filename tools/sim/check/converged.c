@@ -670,22 +670,34 @@ static int ways_of(const struct event *e)
     }
 }
 
+static void on_any_access(struct order *o, struct order_warp *w, const struct event *e)
+{
+    spoken_access(o, w, e);
+    if (e->token && e->in) on_operation(o, w, e);
+    if (e->token || !e->addresses || e->tensor || !e->in) return;
+    if (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
+    on_access(o, w, e);
+    if (!event_is_strong(e)) return;
+    /* PTX ISA "red": relaxed, and nothing comes back. */
+    each_lane(w->converged, e,
+              (e->access & ACCESS_WRITE ? GIVES : 0) |
+                  (e->access & ACCESS_READ && e->in->is.class != INSN_RED ? TAKES : 0));
+}
+
+static void on_issue(struct order *o, struct order_warp *w, const struct event *e)
+{
+    if (!converged_of(o, w)) return;
+    if (e->in && e->in->is.class == INSN_COMMIT && e->in->is.engine != ENGINE_TENSOR)
+        copies_told_of(w->converged, e->lanes);
+    w->converged->token = e->token;
+    w->converged->issuers = e->lanes;
+}
+
 void converged_event(struct order *o, struct order_warp *w, const struct event *e)
 {
     end_arrival(o, w);
-    if (e->kind == EV_ACCESS) spoken_access(o, w, e);
     switch (e->kind) {
-    case EV_ACCESS:
-        if (e->token && e->in) on_operation(o, w, e);
-        if (e->token || !e->addresses || e->tensor || !e->in) return;
-        if (e->space != SPACE_SHARED && e->space != SPACE_GLOBAL) return;
-        on_access(o, w, e);
-        if (!event_is_strong(e)) return;
-        /* PTX ISA "red": relaxed, and nothing comes back. */
-        each_lane(w->converged, e,
-                  (e->access & ACCESS_WRITE ? GIVES : 0) |
-                      (e->access & ACCESS_READ && e->in->is.class != INSN_RED ? TAKES : 0));
-        return;
+    case EV_ACCESS: on_any_access(o, w, e); return;
     case EV_HEAP_FREE:
         if (!w->converged) return;
         ring_forget(&w->converged->writes, e->address, e->address + e->size);
@@ -695,13 +707,7 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     case EV_GROUP_WAIT:
         if (w->converged && e->key == COMMIT_CP_ASYNC) on_copy_group(w, e);
         return;
-    case EV_ASYNC_ISSUE:
-        if (!converged_of(o, w)) return;
-        if (e->in && e->in->is.class == INSN_COMMIT && e->in->is.engine != ENGINE_TENSOR)
-            copies_told_of(w->converged, e->lanes);
-        w->converged->token = e->token;
-        w->converged->issuers = e->lanes;
-        return;
+    case EV_ASYNC_ISSUE: on_issue(o, w, e); return;
     case EV_MBAR_INIT:
     case EV_MBAR_INVAL:
     case EV_MBAR_EXPECT:
@@ -730,7 +736,7 @@ void converged_event(struct order *o, struct order_warp *w, const struct event *
     default: return;
     }
     if (!w->converged) return;
-    if ((e->warp->born & ~e->lanes) == 0 && e->kind != EV_ACCESS) spoken_met(w);
+    if ((e->warp->born & ~e->lanes) == 0) spoken_met(w);
     ring_meet(&w->converged->writes, e->lanes, e->warp->born, ways_of(e));
     ring_meet(&w->converged->reads, e->lanes, e->warp->born, ways_of(e));
 }

@@ -537,8 +537,8 @@ static void tell_spin(struct text *t, const struct deadlock *d, const struct jud
     tell_other(t, d, j);
     if (!j->polls) return;
     say(t, " It is 0x%" PRIx64, p->value);
-    say_writer(t, p->world, p->last);
-    if (!p->last->in) say(t, ", as it was, for nobody has written there");
+    if (p->last->in != j->by->in) say_writer(t, p->world, p->last);
+    if (!p->last->in) say(t, ", as it was: nobody has written there");
     if (p->missed) {
         say(t, ". It was 0x%" PRIx64, p->missed->value);
         say_writer(t, p->world, p->missed);

@@ -319,6 +319,18 @@ static void find_missed(const struct poll *p, const struct world_flag *f, uint8_
     }
 }
 
+/* The write that left the present value; a poll by an atomic writes too, which is passed over. */
+static const struct world_past *last_of(const struct world_flag *f, const struct insn *poll)
+{
+    const struct world_past *last = &f->past[(f->past_count - 1) % PAST_KEPT];
+    for (uint64_t i = 0; i < f->past_count && i < PAST_KEPT; i++) {
+        const struct world_past *past = &f->past[(f->past_count - 1 - i) % PAST_KEPT];
+        if (past->value != last->value) break;
+        if (past->in != poll) return past;
+    }
+    return last;
+}
+
 bool order_polled(const struct order_warp *w, const struct insn *in, uint32_t lanes,
                   struct polled *out)
 {
@@ -329,12 +341,13 @@ bool order_polled(const struct order_warp *w, const struct insn *in, uint32_t la
     size_t bytes;
     uint8_t *regs;
     *out = (struct polled){.world = world};
-    if (!world || in->is.class != INSN_LOAD || !lanes) return false;
+    const bool atomic = in->is.class == INSN_ATOMIC && in->space == SPACE_GLOBAL;
+    if (!world || (in->is.class != INSN_LOAD && !atomic) || !lanes) return false;
     p.address = arg_lane(w->warp, in->arg[1], first_lane(lanes)) + (uint64_t)in->imm[0];
     f = world_flag_find(world, p.address);
     if (!f || !f->past || f->address != p.address || !value_of(&p, &out->value)) return false;
     world_flags_close(world);
-    out->last = &f->past[(f->past_count - 1) % PAST_KEPT];
+    out->last = last_of(f, in);
     if (out->last->size != size || out->last->value != out->value) return false;
     regs = trial_room(&p, &bytes);
     if (regs && again_with(&p, regs, out->value)) find_missed(&p, f, regs, out);
