@@ -19,9 +19,10 @@ enum {
     SLOT_FIRST
 };
 
-/* Of each slot, the number of the last launch that is known to be over; launches are counted from 1. */
+/* Of each slot, the number of the last launch that is known to be over, and of the last one that may be: a kernel with
+ * strong accesses to global memory may have waited for it. Launches are counted from 1. */
 struct known {
-    uint64_t launch[STREAM_SLOTS];
+    uint64_t launch[STREAM_SLOTS], maybe[STREAM_SLOTS];
 };
 
 struct CUstream_st;

@@ -7,7 +7,7 @@
 static struct {
     uint64_t launches;       /* that ran */
     uint32_t opened, open;   /* streams that programs made, ever and now */
-    bool used_default;       /* something was submitted to a default stream */
+    bool used_default;       /* a kernel was launched in a default stream */
     struct known host;       /* what the host has waited for */
     struct known last;       /* each slot's last launch */
     struct known gone;       /* its last one that is not among `kept` */
@@ -24,8 +24,10 @@ static struct {
 
 static void learn(struct known *to, const struct known *from)
 {
-    for (uint32_t i = 0; i < STREAM_SLOTS; i++)
+    for (uint32_t i = 0; i < STREAM_SLOTS; i++) {
         if (to->launch[i] < from->launch[i]) to->launch[i] = from->launch[i];
+        if (to->maybe[i] < from->maybe[i]) to->maybe[i] = from->maybe[i];
+    }
 }
 
 /* What a stream's next work comes after: a legacy stream waits for those that do not opt out, and they for it. */
@@ -77,7 +79,6 @@ void beside_enter(struct CUstream_st *stream)
 {
     learn(&stream->known, &beside.host);
     learn_before(&stream->known, stream);
-    beside.used_default |= stream->slot < SLOT_FIRST;
     beside.now = stream;
 }
 
@@ -146,11 +147,16 @@ bool beside_alone(void)
 uint32_t beside_begin(struct check *check)
 {
     const struct known *known = beside.now ? &beside.now->known : &beside.last;
+    bool maybe = false;
     for (uint32_t i = 0; i < beside.count; i++) {
         if (known->launch[beside.kept[i].slot] >= beside.kept[i].launch) continue;
+        if (known->maybe[beside.kept[i].slot] >= beside.kept[i].launch) {
+            maybe = true;
+            continue;
+        }
         check->beside[check->beside_count++] = launch_memory_share(beside.kept[i].memory);
     }
-    check->beside_gone = !knows_gone(known);
+    check->beside_gone = maybe || !knows_gone(known);
     return beside.now ? beside.now->slot : SLOT_LEGACY;
 }
 
@@ -158,7 +164,13 @@ void beside_end(uint32_t slot, struct launch_memory *memory)
 {
     const uint64_t launch = ++beside.launches;
     beside.last.launch[slot] = launch;
-    if (beside.now && beside.now->slot == slot) beside.now->known.launch[slot] = launch;
+    beside.used_default |= slot < SLOT_FIRST;
+    if (beside.now && beside.now->slot == slot) {
+        struct known *known = &beside.now->known;
+        known->launch[slot] = launch;
+        if (!memory || launch_memory_syncs(memory))
+            memcpy(known->maybe, beside.last.launch, sizeof known->maybe);
+    }
     if (!memory || !several()) {
         beside.gone.launch[slot] = launch;
         return;
