@@ -14,31 +14,42 @@
 #include <string.h>
 
 enum {
-    MOST_ROWS = 64,     /* query rows of a KV head: with more, prefill's wide tiles are faster */
-    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
-    FAR_KEYS = 8192,    /* of a sequence, */
-    FAR_HEADS = 12,     /* and KV heads of all sequences, from which on `far_rows` holds */
-    MOST_PAGED = 64,    /* rows of a box in a page: larger ones load more behind the last key, */
-    MOST_PLAIN = 32,    /* and without pages; smaller ones are slower (LEDGER.md) */
-    LEAST_JOINED = 3,   /* blocks an SM, where KV heads share a tile */
-    COMBINE_CTAS = 396, /* of the combine kernel, that a device holds at a time: 3 an SM */
+    MOST_ROWS = 64,      /* query rows of a KV head: with more, prefill's wide tiles are faster */
+    LEAST_BOX = 16,      /* rows: smaller boxes are slower than rows fetched one by one */
+    FAR_KEYS = 8192,     /* of a sequence, */
+    FAR_HEADS = 12,      /* and KV heads of all sequences: far; */
+    LARGE_BLOCKS = 4096, /* blocks of all heads: large; from which on `fast_rows` holds */
+    MOST_PAGED = 64,     /* rows of a box in a page: larger ones load more behind the last key, */
+    MOST_PLAIN = 32,     /* and without pages; smaller ones are slower (LEDGER.md) */
+    LEAST_JOINED = 3,    /* blocks an SM, where KV heads share a tile */
+    COMBINE_CTAS = 396,  /* of the combine kernel, that a device holds at a time: 3 an SM */
     SEARCHED_CTAS = 4 * COMBINE_CTAS /* fewer CTAs that find nothing cost less than a search */
 };
 
+/* Which pages of at least LEAST_BOX keys are fetched faster by rows, where keys are many: those of LEAST_BOX; all;
+ * all of long sequences. */
+enum { ROWS_OF_NONE, ROWS_OF_SMALL, ROWS_OF_ALL, ROWS_OF_FAR };
+#define DECODE_FAST_ROWS(qk, h, e)                                                         \
+    ((e) == 1                                   ? (qk) == 128 ? ROWS_OF_FAR : ROWS_OF_NONE \
+     : (qk) == 64 * (h)                         ? ROWS_OF_ALL                              \
+     : (h) == 1 && ((qk) == 128 || (qk) == 192) ? ROWS_OF_SMALL                            \
+                                                : ROWS_OF_NONE)
+
 static const struct decode_kernel kernels[] = {
-#define KERNEL(P, t, qk, v, h, e, n)                                                \
-    {.target = #t,                                                                  \
-     .qk_dim = qk,                                                                  \
-     .v_dim = v,                                                                    \
-     .element = e,                                                                  \
-     .rows = n,                                                                     \
-     .heads = h,                                                                    \
-     .step_keys = DECODE_BLOCK,                                                     \
-     .clusters = (h) == 1,                                                          \
-     .far_rows = (e) == 2 && ((h) == 1 ? (qk) >= 128 && (qk) <= 192 : (qk) == 128), \
-     .slots = P##_DECODE_SLOTS(qk, e, n),                                           \
-     .threads = P##_DECODE_THREADS,                                                 \
-     .row_bytes = P##_DECODE_ROW(qk, e),                                            \
+#define KERNEL(P, t, qk, v, h, e, n)          \
+    {.target = #t,                            \
+     .qk_dim = qk,                            \
+     .v_dim = v,                              \
+     .element = e,                            \
+     .rows = n,                               \
+     .heads = h,                              \
+     .step_keys = DECODE_BLOCK,               \
+     .clusters = (h) == 1,                    \
+     .fast_rows = DECODE_FAST_ROWS(qk, h, e), \
+     .grouped_rows = 1,                       \
+     .slots = P##_DECODE_SLOTS(qk, e, n),     \
+     .threads = P##_DECODE_THREADS,           \
+     .row_bytes = P##_DECODE_ROW(qk, e),      \
      .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, e, n)},
     SM90A_DECODE_VARIANTS(KERNEL)
 #undef KERNEL
@@ -130,13 +141,23 @@ static int scattered(const struct attention_tensor *t)
     return t->token != t->columns * t->element;
 }
 
-/* Whether rows are fetched faster one by one than by boxes in pages of LEAST_BOX: LEDGER.md. */
+/* Blocks of all KV heads at most, each head counted on its own. */
+static uint64_t head_blocks(const struct attention_problem *p, const struct decode_kernel *k)
+{
+    return (uint64_t)p->batch * p->kv_heads * k->heads *
+           ceil_div(p->source[0].length, DECODE_BLOCK);
+}
+
+/* Whether rows are fetched faster one by one than by boxes in pages: LEDGER.md. */
 static int faster_by_rows(const struct attention_problem *p, const struct decode_kernel *k,
                           const struct decode_scalars *s)
 {
     const struct attention_source *t = &p->source[0];
-    return k->far_rows && s->box == LEAST_BOX && t->length >= FAR_KEYS &&
-           (uint64_t)p->batch * p->kv_heads >= FAR_HEADS;
+    int large = head_blocks(p, k) >= LARGE_BLOCKS, far = t->length >= FAR_KEYS;
+    if (k->fast_rows == ROWS_OF_FAR) return large && far;
+    if (k->fast_rows == ROWS_OF_ALL) return large;
+    return k->fast_rows && s->box == LEAST_BOX &&
+           (large || (far && (uint64_t)p->batch * p->kv_heads >= FAR_HEADS));
 }
 
 /* How keys are fetched. Of 96 columns, half of every other box is empty: boxes are faster only where
@@ -417,13 +438,15 @@ static int load(hewn_attention_plan *plan, hewn_context *context, hewn_error *er
 }
 
 /* CTAs, and the groups that they are divided into: one a KV head and head block, where that leaves few
- * SMs without work. Not where rows are fetched one by one: measured, that is then slower, except rows of 96
- * bytes on sm_90a, of which most begin or end within a line of memory. */
+ * SMs without work. Not where rows are fetched one by one: measured, that is then slower, except on sm_90a from
+ * pages of at least LEAST_BOX keys, and rows of 96 bytes, of which most begin or end within a line of memory. */
 static uint32_t count_ctas(const struct attention_problem *p, const struct decode_kernel *k,
                            struct decode_scalars *s, uint64_t units, uint32_t sms)
 {
     uint64_t planes = (uint64_t)p->kv_heads * s->head_blocks;
-    int apart = s->gather && (k->rows_only || p->kv != HEWN_E4M3 || k->qk_dim != 96);
+    int pages = p->source[0].page_size && s->box >= LEAST_BOX && k->grouped_rows &&
+                head_blocks(p, k) >= LARGE_BLOCKS;
+    int apart = s->gather && !pages && (k->rows_only || p->kv != HEWN_E4M3 || k->qk_dim != 96);
     s->groups = 1;
     if (!apart && planes <= sms && sms / planes * planes * 16 >= (uint64_t)sms * 15)
         s->groups = (uint32_t)planes;

@@ -15,9 +15,10 @@ struct decode_kernel {
     uint32_t qk_dim, v_dim, element, rows;
     uint32_t heads;     /* KV heads of a tile, side by side in memory */
     uint32_t step_keys; /* loaded at a time */
-    int far_rows;  /* of long sequences in pages of 16, rows come faster one by one than by boxes */
-    int clusters;  /* 1: CTAs of a cluster can share a tile */
-    int rows_only; /* 1: keys are fetched row by row, never by boxes */
+    int fast_rows;      /* in which pages rows come faster one by one than by boxes: decode.c */
+    int grouped_rows;   /* 1: and then CTAs in groups are faster */
+    int clusters;       /* 1: CTAs of a cluster can share a tile */
+    int rows_only;      /* 1: keys are fetched row by row, never by boxes */
     uint32_t slots, threads, row_bytes, dynamic_shared;
 };
 

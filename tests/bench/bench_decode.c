@@ -9,6 +9,9 @@
  *                              1 to 16 query heads a KV head, 1 to 8 KV heads, head dimensions 64, 96,
  *                              128, 192/128, 256 and 512, pages of 0, 1, 16, 64 and 128 keys
  *   bench_decode --only TEXT   those whose name has the text
+ *   bench_decode --shape B,LENGTH,RAGGED,GROUP,KV_HEADS,QK,V,PAGE,QUERIES
+ *                              one of one's own, in that order; may be given several times
+ *   bench_decode --e4m3        K and V of e4m3, their bytes those of the bf16 values
  *   bench_decode --list        the shapes alone; needs no GPU
  */
 #include "bench/gpu.h"
@@ -22,6 +25,8 @@
 enum { BLOCK = 32 << 20 };
 static const uint64_t l2_span = UINT64_C(400) << 20; /* K and V of all copies together, at least */
 static const double floor_rate = 4.45e12;            /* bytes/s: what the fastest library reaches */
+
+static bool e4m3;
 
 struct shape {
     const char *name;
@@ -92,7 +97,7 @@ static void draw_lengths(struct work *w, struct rng *r)
         w->lengths[b] = (int32_t)(s->ragged ? half + rng_below(r, (uint32_t)half + 1) : s->length);
         keys += (uint64_t)w->lengths[b];
     }
-    w->bytes = keys * (uint64_t)(s->kv_heads * (s->qk + s->v)) * 2;
+    w->bytes = keys * (uint64_t)(s->kv_heads * (s->qk + s->v)) * (e4m3 ? 1 : 2);
 }
 
 /* A table whose pages are a permutation of the pool's. */
@@ -130,7 +135,8 @@ static void describe(struct work *w)
                                     .v_dim = s->v,
                                     .q_length = s->queries,
                                     .in = HEWN_BF16,
-                                    .out = HEWN_BF16};
+                                    .out = HEWN_BF16,
+                                    .kv = e4m3 ? HEWN_E4M3 : 0};
 }
 
 static bool open_work(struct gpu *g, struct work *w, const struct shape *s, struct rng *r)
@@ -144,8 +150,8 @@ static bool open_work(struct gpu *g, struct work *w, const struct shape *s, stru
         w->pages = w->table_width * (uint64_t)s->batch;
         rows = w->pages * (uint64_t)s->page;
     }
-    w->k_span = rows * (uint64_t)(s->kv_heads * s->qk) * 2;
-    w->v_span = rows * (uint64_t)(s->kv_heads * s->v) * 2;
+    w->k_span = rows * (uint64_t)(s->kv_heads * s->qk) * (e4m3 ? 1 : 2);
+    w->v_span = rows * (uint64_t)(s->kv_heads * s->v) * (e4m3 ? 1 : 2);
     uint64_t span = w->k_span + w->v_span;
     if (!span || span > g->pool_bytes) {
         free(w->lengths);
@@ -322,8 +328,19 @@ static void visit(struct gpu *g, const struct shape *s, uint64_t seed, bool pref
     printf("\n");
 }
 
+static struct shape own_shape(const char *text)
+{
+    long long n[9];
+    if (sscanf(text, "%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld", &n[0], &n[1], &n[2], &n[3],
+               &n[4], &n[5], &n[6], &n[7], &n[8]) != 9)
+        gpu_die(text, "nine numbers, with commas");
+    return (struct shape){"own", n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]};
+}
+
 int main(int argc, char **argv)
 {
+    struct shape own[32];
+    size_t owned = 0;
     struct gpu gpu = {.pool = {0}}, *g = &gpu;
     long count = 0, seed = 1, gigabytes = 24;
     const char *only = NULL;
@@ -339,17 +356,23 @@ int main(int argc, char **argv)
             gigabytes = strtol(argv[++i], NULL, 0);
         else if (!strcmp(argv[i], "--alone"))
             prefill = false;
+        else if (!strcmp(argv[i], "--shape") && i + 1 < argc && owned < sizeof own / sizeof *own)
+            own[owned++] = own_shape(argv[++i]);
+        else if (!strcmp(argv[i], "--e4m3"))
+            e4m3 = true, prefill = false;
         else if (!strcmp(argv[i], "--list"))
             g = NULL;
         else
-            gpu_die(argv[i], "--random N, --seed S, --only TEXT, --pool GB, --alone, --list");
+            gpu_die(argv[i], "--random N, --seed S, --only TEXT, --pool GB, --alone, "
+                             "--shape NUMBERS, --e4m3, --list");
     }
     if (g) {
         gpu_open(g);
         g->pool_bytes = (uint64_t)gigabytes << 30;
         fill(g);
     }
-    for (size_t i = 0; !count && i < sizeof named / sizeof *named; i++)
+    for (size_t i = 0; i < owned; i++) visit(g, &own[i], 1, prefill);
+    for (size_t i = 0; !count && !owned && i < sizeof named / sizeof *named; i++)
         if (!only || strstr(named[i].name, only)) visit(g, &named[i], 1, prefill);
     struct rng r = {(uint64_t)seed};
     for (long i = 0; i < count; i++) {
