@@ -149,6 +149,77 @@ static void splits(struct device *dev, const char *text)
     attention_data_free(&one);
 }
 
+/* ---- scores far from 0 ---- */
+
+enum { FAR_OTHERS = 3 }; /* of so many keys one has the largest score */
+
+/* The keys of the second half have larger scores than those of the first, and the score of each third key is the largest of its
+ * half: numbers of 2^33 and more, where neighbouring fp32 are hundreds apart. Rows of odd heads have scores near 0 with the same keys. */
+static void far_inputs(struct attention_data *d)
+{
+    const double top = d->c.kv == HEWN_E4M3 ? 448 : 13926, large = 5325;
+    d->desc.scale = d->c.kv == HEWN_E4M3 ? 64 : 1;
+    d->c.scale = 1; /* d->desc.scale counts */
+    for (int64_t h = 0; h < d->c.hq; h++)
+        for (int64_t i = 0; i < d->c.sq; i++)
+            for (int64_t x = 0; x < d->c.qk; x++)
+                attention_store(&d->q, attention_q_row(d, &d->q, 0, h, i) + (size_t)x,
+                                h % 2 == 0 ? large
+                                : x == 0   ? 0x1p-12
+                                           : 0.0);
+    for (int64_t h = 0; h < d->c.hkv; h++)
+        for (int64_t j = 0; j < d->c.source[0].sk; j++)
+            for (int64_t x = 0; x < d->c.qk; x++)
+                attention_store(&d->k[0], attention_kv_row(d, &d->k[0], 0, 0, h, j) + (size_t)x,
+                                (j % FAR_OTHERS == 0 ? top : -top) *
+                                    (2 * j < d->c.source[0].sk ? 0.5 : 1.0));
+}
+
+/* Each row of an even head is the mean of V over the keys with the largest score, and its lse that score. */
+static void far_scores(struct device *dev, const char *text)
+{
+    struct attention_data d;
+    if (dev->info.cc_major < 10) {
+        test_skip("sm_90a: a reference is a number of log2, which rounds");
+        return;
+    }
+    if (start(&d, text)) {
+        far_inputs(&d);
+        if (run(dev, &d)) {
+            const int64_t keys = d.c.source[0].sk, first = (keys + 1) / 2;
+            double worst = 0, lse = 0;
+            for (int64_t h = 0; h < d.c.hq; h += 2)
+                for (int64_t x = 0; x < d.o.columns; x++) {
+                    const int64_t kv = h / (d.c.hq / d.c.hkv);
+                    const size_t last = (size_t)x;
+                    double sum = 0, count = 0, error;
+                    for (int64_t j = first; j < keys; j++) {
+                        if (j % FAR_OTHERS) continue;
+                        sum += attention_load(&d.v[0],
+                                              attention_kv_row(&d, &d.v[0], 0, 0, kv, j) + last);
+                        count += 1;
+                    }
+                    error = fabs(output(&d, 0, h, 0, x) - sum / count);
+                    worst = isnan(error) ? INFINITY : fmax(worst, error);
+                }
+            for (int64_t h = 0; h < d.c.hq; h += 2) {
+                const double score =
+                    attention_load(&d.q, attention_q_row(&d, &d.q, 0, h, 0)) * (double)d.c.qk *
+                    attention_load(&d.k[0],
+                                   attention_kv_row(&d, &d.k[0], 0, 0, 0,
+                                                    (keys - 1) / FAR_OTHERS * FAR_OTHERS)) *
+                    (double)d.desc.scale;
+                const double error =
+                    fabs((double)d.lse[attention_lse_index(&d, 0, h, 0)] / score - 1);
+                lse = isnan(error) ? INFINITY : fmax(lse, error);
+            }
+            CHECK(worst <= 0x1p-16, "O differs by %.3g, bound %.3g", worst, 0x1p-16);
+            CHECK(lse <= 0x1p-20, "lse differs by %.3g of itself, bound %.3g", lse, 0x1p-20);
+        }
+    }
+    attention_data_free(&d);
+}
+
 /* ---- bits ---- */
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
@@ -529,6 +600,11 @@ static const struct property {
     {"a page outside the pool", wrong_page, "in=e4m3 qk=128 page=32 b=2 sq=50 sk=200 hkv=2 hq=2"},
     {"splits merge exactly", splits, "qk=128 out=f32 sq=9 sk=1000 hq=4 hkv=2"},
     {"splits merge exactly", splits, "qk=512 out=f32 sq=5 sk=900"},
+    {"scores far from 0", far_scores,
+     "qk=128 in=f16 out=f32 sq=1 sk=900 hq=12 hkv=1 schedule=2 inv=1"},
+    {"scores far from 0", far_scores, "qk=64 out=f32 sq=1 sk=600 hq=40 hkv=1 schedule=2 inv=1"},
+    {"scores far from 0", far_scores,
+     "qk=64 in=f16 kv=3 out=f32 sq=1 sk=700 hq=28 hkv=1 schedule=2 inv=1"},
     {"equal bits", determinism, "qk=128 sq=300 sk=500 causal=1 hq=4 hkv=2 b=2"},
     {"equal bits", determinism, "qk=64 sq=5 sk=900 splits=3 hq=8 hkv=2"},
     {"equal bits", determinism, "qk=512 sq=140 sk=300 causal=1"},
