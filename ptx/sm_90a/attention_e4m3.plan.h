@@ -30,9 +30,11 @@
 #define SM90A_E4M3_ATTENTION_K_CHUNKS(qk) SM90A_E4M3_ATTENTION_CHUNKS(qk)
 #define SM90A_E4M3_ATTENTION_V_BOXES(v)   SM90A_E4M3_ATTENTION_CHUNKS(v)
 
-/* Keys of a consumer's step: a block, or half of one where O of 256 columns leaves no registers for
- * more scores. */
-#define SM90A_E4M3_ATTENTION_STEP_KEYS(qk) ((qk) == 256 ? 64 : ATTENTION_BLOCK)
+/* Keys of a consumer's step where sums are promoted: a block, or half of one where O of 256 columns
+ * leaves no registers for more scores. Where they are not, a block, or two of them (WIDE), because a
+ * step's barriers, references and waits cost as much for 256 keys as for 128. */
+#define SM90A_E4M3_ATTENTION_STEP_KEYS(qk)  ((qk) == 256 ? 64 : ATTENTION_BLOCK)
+#define SM90A_E4M3_ATTENTION_WIDE(qk, sums) (!(sums) && ((qk) == 96 || (qk) == 128))
 
 /* The rings, of SLOTS slots each; a slot holds a block of K, of V as it was loaded, or of V
  * transposed: of the latter a row is a column of V, and its 128 bytes are the block's keys. */
@@ -87,26 +89,33 @@
 
 /* Threads: a warpgroup of planner, producers and an idle warp, one that transposes V, then a
  * consumer warpgroup a tile. Where they join, planner, producer and two warps that transpose are one
- * warpgroup: of 64 columns because there are three consumers, of 256 because ptxas gives a thread of 512 no
- * more than 128 registers, fewer than an MMA with 256 columns of O has. Registers a thread after
+ * warpgroup: of 64 columns because there are three consumers, of 256 and of wide steps because ptxas gives a
+ * thread of 512 no more than 128 registers, fewer than O or S of 256 columns has. Registers a thread after
  * setmaxnreg: the consumers share what the others leave. */
-#define SM90A_E4M3_ATTENTION_JOINS(qk)       ((qk) == 64 || (qk) == 256)
-#define SM90A_E4M3_ATTENTION_LOADERS(qk)     (SM90A_E4M3_ATTENTION_JOINS(qk) ? 1 : 2) /* warpgroups */
-#define SM90A_E4M3_ATTENTION_PRODUCERS(qk)   (SM90A_E4M3_ATTENTION_JOINS(qk) ? 1 : 2) /* warps */
-#define SM90A_E4M3_ATTENTION_TRANSPOSERS(qk) (SM90A_E4M3_ATTENTION_JOINS(qk) ? 2 : 4)
-#define SM90A_E4M3_ATTENTION_TRANSPOSE_WARP(qk) \
-    (SM90A_E4M3_ATTENTION_JOINS(qk) ? 2 : 4) /* the first of them */
-#define SM90A_E4M3_ATTENTION_WARPGROUPS(qk) \
-    (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_LOADERS(qk))
-#define SM90A_E4M3_ATTENTION_THREADS(qk)       (128 * SM90A_E4M3_ATTENTION_WARPGROUPS(qk))
-#define SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) (SM90A_E4M3_ATTENTION_JOINS(qk) ? 56 : 40)
-#define SM90A_E4M3_ATTENTION_TRANSPOSE_REGS    40
-#define SM90A_E4M3_ATTENTION_LOADER_REGS(qk)  \
-    (SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk) + \
-     (SM90A_E4M3_ATTENTION_LOADERS(qk) == 2 ? SM90A_E4M3_ATTENTION_TRANSPOSE_REGS : 0))
-#define SM90A_E4M3_ATTENTION_CONSUMER_REGS(qk, f16)                                            \
-    ((SM90A_E4M3_ATTENTION_WARPGROUPS(qk) * SM_REGISTERS_8(SM90A_E4M3_ATTENTION_THREADS(qk)) - \
-      SM90A_E4M3_ATTENTION_LOADER_REGS(qk)) /                                                  \
+#define SM90A_E4M3_ATTENTION_JOINS(qk, sums) \
+    ((qk) == 64 || (qk) == 256 || SM90A_E4M3_ATTENTION_WIDE(qk, sums))
+#define SM90A_E4M3_ATTENTION_LOADERS(qk, sums) \
+    (SM90A_E4M3_ATTENTION_JOINS(qk, sums) ? 1 : 2) /* warpgroups */
+#define SM90A_E4M3_ATTENTION_PRODUCERS(qk, sums) \
+    (SM90A_E4M3_ATTENTION_JOINS(qk, sums) ? 1 : 2) /* warps */
+#define SM90A_E4M3_ATTENTION_TRANSPOSERS(qk, sums) (SM90A_E4M3_ATTENTION_JOINS(qk, sums) ? 2 : 4)
+#define SM90A_E4M3_ATTENTION_TRANSPOSE_WARP(qk, sums) \
+    (SM90A_E4M3_ATTENTION_JOINS(qk, sums) ? 2 : 4) /* the first of them */
+#define SM90A_E4M3_ATTENTION_WARPGROUPS(qk, sums) \
+    (SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_LOADERS(qk, sums))
+#define SM90A_E4M3_ATTENTION_THREADS_BESIDE(qk, sums) \
+    (128 * SM90A_E4M3_ATTENTION_WARPGROUPS(qk, sums))
+#define SM90A_E4M3_ATTENTION_THREADS(qk) SM90A_E4M3_ATTENTION_THREADS_BESIDE(qk, 0)
+#define SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk, sums) \
+    (SM90A_E4M3_ATTENTION_JOINS(qk, sums) && !SM90A_E4M3_ATTENTION_WIDE(qk, sums) ? 56 : 40)
+#define SM90A_E4M3_ATTENTION_TRANSPOSE_REGS 40
+#define SM90A_E4M3_ATTENTION_LOADER_REGS(qk, sums)  \
+    (SM90A_E4M3_ATTENTION_PRODUCER_REGS(qk, sums) + \
+     (SM90A_E4M3_ATTENTION_LOADERS(qk, sums) == 2 ? SM90A_E4M3_ATTENTION_TRANSPOSE_REGS : 0))
+#define SM90A_E4M3_ATTENTION_CONSUMER_REGS(qk, sums)                      \
+    ((SM90A_E4M3_ATTENTION_WARPGROUPS(qk, sums) *                         \
+          SM_REGISTERS_8(SM90A_E4M3_ATTENTION_THREADS_BESIDE(qk, sums)) - \
+      SM90A_E4M3_ATTENTION_LOADER_REGS(qk, sums)) /                       \
      SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
 
 #define SM90A_E4M3_ATTENTION_TMEM_COLUMNS 0
@@ -136,21 +145,21 @@
 
 /* X(name, first warp, warps) */
 #define SM90A_E4M3_ATTENTION_ROLES(X, qk) SM90A_E4M3_ATTENTION_ROLES_##qk(X, qk)
-#define SM90A_E4M3_ATTENTION_ROLES_128(X, qk) \
+#define SM90A_E4M3_ATTENTION_ROLES_192(X, qk) \
     X(producer_k, 0, 1)                       \
     X(planner, 1, 1)                          \
     X(producer_v, 2, 1)                       \
     X(idle, 3, 1)                             \
     X(transpose, 4, 4)                        \
     X(consumer, 8, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
-#define SM90A_E4M3_ATTENTION_ROLES_96  SM90A_E4M3_ATTENTION_ROLES_128
-#define SM90A_E4M3_ATTENTION_ROLES_192 SM90A_E4M3_ATTENTION_ROLES_128
 #define SM90A_E4M3_ATTENTION_ROLES_256(X, qk) \
     X(producer, 0, 1)                         \
     X(planner, 1, 1)                          \
     X(transpose, 2, 2)                        \
     X(consumer, 4, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
-#define SM90A_E4M3_ATTENTION_ROLES_64 SM90A_E4M3_ATTENTION_ROLES_256
+#define SM90A_E4M3_ATTENTION_ROLES_64  SM90A_E4M3_ATTENTION_ROLES_256
+#define SM90A_E4M3_ATTENTION_ROLES_96  SM90A_E4M3_ATTENTION_ROLES_256
+#define SM90A_E4M3_ATTENTION_ROLES_128 SM90A_E4M3_ATTENTION_ROLES_256
 
 /* X(name, offset in dynamic shared memory, element bytes, elements) */
 #define SM90A_E4M3_ATTENTION_SHARED(X, qk, v, e) SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 0)
@@ -169,35 +178,39 @@
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). `from_k`, `from_v`: the
  * producers of K and V; `producers`: all. */
 #define SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_E4M3_ATTENTION_HANDOFFS_##qk(X, qk, v, e)
-#define SM90A_E4M3_ATTENTION_HANDOFFS_128(X, qk, v, e) \
-    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, producer_k, producer_v, producer_k + producer_v)
-#define SM90A_E4M3_ATTENTION_HANDOFFS_96  SM90A_E4M3_ATTENTION_HANDOFFS_128
-#define SM90A_E4M3_ATTENTION_HANDOFFS_192 SM90A_E4M3_ATTENTION_HANDOFFS_128
+#define SM90A_E4M3_ATTENTION_HANDOFFS_192(X, qk, v, e) \
+    SM90A_E4M3_ATTENTION_HANDOFFS_APART(X, qk, v, e, 0)
+#define SM90A_E4M3_ATTENTION_HANDOFFS_APART(X, qk, v, e, sums)                  \
+    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, sums, producer_k, producer_v, \
+                                     producer_k + producer_v)
 #define SM90A_E4M3_ATTENTION_HANDOFFS_256(X, qk, v, e) \
-    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, producer, producer, producer)
-#define SM90A_E4M3_ATTENTION_HANDOFFS_64 SM90A_E4M3_ATTENTION_HANDOFFS_256
-#define SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, from_k, from_v, producers)                  \
-    X(k_full, 1, 0, SM90A_E4M3_ATTENTION_SLOT(qk), from_k, consumer)                              \
-    X(k_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, from_k)                       \
-    X(raw_full, 1, 0, SM90A_E4M3_ATTENTION_RAW_SLOT(v), from_v, transpose)                        \
-    X(raw_empty, SM90A_E4M3_ATTENTION_TRANSPOSERS(qk), 0, 0, transpose, from_v)                   \
-    X(v_full, SM90A_E4M3_ATTENTION_TRANSPOSERS(qk), 0, 0, transpose, consumer)                    \
-    X(v_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, transpose)                    \
-    X(q_full, 1, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), planner, consumer)                           \
-    X(q_empty, 1, 0, 0, consumer, planner)                                                        \
-    X(record_full, 1, 0, 0, planner, producers + consumer)                                        \
-    X(record_empty, 4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_PRODUCERS(qk), \
-      0, 0, producers + consumer, planner)
+    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, 0, producer, producer, producer)
+#define SM90A_E4M3_ATTENTION_HANDOFFS_64  SM90A_E4M3_ATTENTION_HANDOFFS_256
+#define SM90A_E4M3_ATTENTION_HANDOFFS_96  SM90A_E4M3_ATTENTION_HANDOFFS_256
+#define SM90A_E4M3_ATTENTION_HANDOFFS_128 SM90A_E4M3_ATTENTION_HANDOFFS_256
+#define SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, sums, from_k, from_v, producers)          \
+    X(k_full, 1, 0, SM90A_E4M3_ATTENTION_SLOT(qk), from_k, consumer)                            \
+    X(k_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, from_k)                     \
+    X(raw_full, 1, 0, SM90A_E4M3_ATTENTION_RAW_SLOT(v), from_v, transpose)                      \
+    X(raw_empty, SM90A_E4M3_ATTENTION_TRANSPOSERS(qk, sums), 0, 0, transpose, from_v)           \
+    X(v_full, SM90A_E4M3_ATTENTION_TRANSPOSERS(qk, sums), 0, 0, transpose, consumer)            \
+    X(v_empty, SM90A_E4M3_ATTENTION_ITEM_TILES(qk), 0, 0, consumer, transpose)                  \
+    X(q_full, 1, 0, SM90A_E4M3_ATTENTION_Q_TILE(qk), planner, consumer)                         \
+    X(q_empty, 1, 0, 0, consumer, planner)                                                      \
+    X(record_full, 1, 0, 0, planner, producers + consumer)                                      \
+    X(record_empty,                                                                             \
+      4 * SM90A_E4M3_ATTENTION_ITEM_TILES(qk) + SM90A_E4M3_ATTENTION_PRODUCERS(qk, sums), 0, 0, \
+      producers + consumer, planner)
 
 /* X(storage, writers, readers) */
 #define SM90A_E4M3_ATTENTION_FLOWS(X, qk, v, e) SM90A_E4M3_ATTENTION_FLOWS_##qk(X)
-#define SM90A_E4M3_ATTENTION_FLOWS_128(X) \
+#define SM90A_E4M3_ATTENTION_FLOWS_192(X) \
     SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer_k, producer_v, producer_k + producer_v)
-#define SM90A_E4M3_ATTENTION_FLOWS_96  SM90A_E4M3_ATTENTION_FLOWS_128
-#define SM90A_E4M3_ATTENTION_FLOWS_192 SM90A_E4M3_ATTENTION_FLOWS_128
 #define SM90A_E4M3_ATTENTION_FLOWS_256(X) \
     SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer, producer, producer)
-#define SM90A_E4M3_ATTENTION_FLOWS_64 SM90A_E4M3_ATTENTION_FLOWS_256
+#define SM90A_E4M3_ATTENTION_FLOWS_64  SM90A_E4M3_ATTENTION_FLOWS_256
+#define SM90A_E4M3_ATTENTION_FLOWS_96  SM90A_E4M3_ATTENTION_FLOWS_256
+#define SM90A_E4M3_ATTENTION_FLOWS_128 SM90A_E4M3_ATTENTION_FLOWS_256
 #define SM90A_E4M3_ATTENTION_FLOWS_BY(X, from_k, from_v, producers) \
     X(tile_q, planner.tma, consumer.mma)                            \
     X(ring_k, from_k.tma, consumer.mma)                             \
@@ -221,19 +234,32 @@
     SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 1)                                          \
     X(sums, SM90A_E4M3_ATTENTION_SUMS(qk, 1), SM90A_E4M3_ATTENTION_SUMS_TILE(qk, 1), \
       SM90A_E4M3_ATTENTION_ITEM_TILES(qk))
-#define SM90A_E4M3_SUMS_ATTENTION_SHARED_64             SM90A_E4M3_SUMS_ATTENTION_SHARED_128
-#define SM90A_E4M3_SUMS_ATTENTION_SHARED_96             SM90A_E4M3_SUMS_ATTENTION_SHARED_128
-#define SM90A_E4M3_SUMS_ATTENTION_SHARED_192            SM90A_E4M3_SUMS_ATTENTION_SHARED_128
-#define SM90A_E4M3_SUMS_ATTENTION_SHARED_256(X, qk, v)  SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 1)
-#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e)
-#define SM90A_E4M3_SUMS_ATTENTION_FLOWS(X, qk, v, e)    SM90A_E4M3_SUMS_ATTENTION_FLOWS_##qk(X, qk)
-#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_128(X, qk) \
-    SM90A_E4M3_ATTENTION_FLOWS_##qk(X) X(sums, consumer, consumer)
-#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_64         SM90A_E4M3_SUMS_ATTENTION_FLOWS_128
-#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_96         SM90A_E4M3_SUMS_ATTENTION_FLOWS_128
-#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_192        SM90A_E4M3_SUMS_ATTENTION_FLOWS_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_64            SM90A_E4M3_SUMS_ATTENTION_SHARED_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_96            SM90A_E4M3_SUMS_ATTENTION_SHARED_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_192           SM90A_E4M3_SUMS_ATTENTION_SHARED_128
+#define SM90A_E4M3_SUMS_ATTENTION_SHARED_256(X, qk, v) SM90A_E4M3_ATTENTION_RINGS(X, qk, v, 1)
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS(X, qk, v, e) \
+    SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_##qk(X, qk, v, e)
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_64  SM90A_E4M3_ATTENTION_HANDOFFS_64
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_96  SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_128
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_192 SM90A_E4M3_ATTENTION_HANDOFFS_192
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_256 SM90A_E4M3_ATTENTION_HANDOFFS_256
+#define SM90A_E4M3_SUMS_ATTENTION_HANDOFFS_128(X, qk, v, e) \
+    SM90A_E4M3_ATTENTION_HANDOFFS_APART(X, qk, v, e, 1)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS(X, qk, v, e) SM90A_E4M3_SUMS_ATTENTION_FLOWS_##qk(X, qk)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_192(X, qk) \
+    SM90A_E4M3_ATTENTION_FLOWS_192(X) X(sums, consumer, consumer)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_64(X, qk) \
+    SM90A_E4M3_ATTENTION_FLOWS_64(X) X(sums, consumer, consumer)
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_96         SM90A_E4M3_SUMS_ATTENTION_FLOWS_192
+#define SM90A_E4M3_SUMS_ATTENTION_FLOWS_128        SM90A_E4M3_SUMS_ATTENTION_FLOWS_192
 #define SM90A_E4M3_SUMS_ATTENTION_FLOWS_256(X, qk) SM90A_E4M3_ATTENTION_FLOWS_256(X)
-#define SM90A_E4M3_SUMS_ATTENTION_ROLES            SM90A_E4M3_ATTENTION_ROLES
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES(X, qk)     SM90A_E4M3_SUMS_ATTENTION_ROLES_##qk(X, qk)
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES_64         SM90A_E4M3_ATTENTION_ROLES_64
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES_96         SM90A_E4M3_ATTENTION_ROLES_192
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES_128        SM90A_E4M3_ATTENTION_ROLES_192
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES_192        SM90A_E4M3_ATTENTION_ROLES_192
+#define SM90A_E4M3_SUMS_ATTENTION_ROLES_256        SM90A_E4M3_ATTENTION_ROLES_256
 #define SM90A_E4M3_SUMS_ATTENTION_TMEM             SM90A_E4M3_ATTENTION_TMEM
 #define SM90A_E4M3_SUMS_ATTENTION_TMEM_COLUMNS     SM90A_E4M3_ATTENTION_TMEM_COLUMNS
 #define SM90A_E4M3_SUMS_ATTENTION_CTAS_PER_SM      SM90A_E4M3_ATTENTION_CTAS_PER_SM
@@ -244,6 +270,6 @@
 #define SM90A_E4M3_SUMS_ATTENTION_V_HALVES         SM90A_E4M3_ATTENTION_V_HALVES
 #define SM90A_E4M3_SUMS_ATTENTION_BOX_V            SM90A_E4M3_ATTENTION_BOX_V
 #define SM90A_E4M3_SUMS_ATTENTION_ROW_BYTES        SM90A_E4M3_ATTENTION_ROW_BYTES
-#define SM90A_E4M3_SUMS_ATTENTION_THREADS          SM90A_E4M3_ATTENTION_THREADS
+#define SM90A_E4M3_SUMS_ATTENTION_THREADS(qk)      SM90A_E4M3_ATTENTION_THREADS_BESIDE(qk, 1)
 
 #endif

@@ -15,7 +15,7 @@ rm -rf "$work"
 mkdir -p "$work"
 unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_LIBCUDA
 hewn=$(cd "$BUILD" && pwd)/hewn
-module=attention_e4m3_128_128
+module=attention_e4m3_128_128_sums
 cases=$SRC/tests/mutate/sm_90a-$module.run
 seeds=${SEEDS:-'1 2 3'}
 [ "$SUITE" = all ] && seeds='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
@@ -38,7 +38,7 @@ plant() {
     done
     set -- "$name"
     $CC -E -undef -nostdinc -x assembler-with-cpp -DENTRY=hewn_$module -DIN_TYPE=e4m3 -DQK_DIM=128 -DV_DIM=128 \
-        -DSOFTCAPS=0 -DPROMOTES=0 "$work/$1/ptx/sm_90a/attention_e4m3.ptx" -o "$work/$1/k.i" &&
+        -DSOFTCAPS=0 -DPROMOTES=1 "$work/$1/ptx/sm_90a/attention_e4m3.ptx" -o "$work/$1/k.i" &&
         "$BUILD/mod" ptx sm_90a $module "$work/$1/k.i" "$work/$1" "$work/$1/k.ptx"
 }
 
