@@ -321,6 +321,8 @@ static void run_all(struct session *s)
     attention_small_pages(visit, s);
     s->eight_bit = true; /* the newest cases last: recorded digests of the others stay */
     attention_below_zero(visit, s);
+    s->eight_bit = false;
+    attention_far_from_zero(&s->dev, wanted, s);
 }
 
 int main(int argc, char **argv)

@@ -15,5 +15,7 @@ bool attention_hash(struct device *dev, const struct attention_case *c, uint64_t
 /* Those of `invariant`, on their own because they come last: cases are numbered. */
 void attention_invariant(struct device *dev, bool (*wanted)(void *, const struct attention_case *),
                          void *user);
+void attention_far_from_zero(struct device *dev,
+                             bool (*wanted)(void *, const struct attention_case *), void *user);
 
 #endif
