@@ -143,7 +143,7 @@ static void look_lanes(struct order *o, const struct order_warp *w, const struct
 static void look_global(struct order *o, const struct order_warp *w, const struct event *e)
 {
     const struct order_cluster *cluster = w->cta->cluster;
-    uint64_t low = e->address, high = e->address;
+    uint64_t low = 0, high = 0;
     if (e->addresses) bounds(e, &low, &high);
     for (uint32_t r = 0; r < CLUSTER_CTAS && cluster->ctas[r]; r++) {
         const struct order_cta *c = cluster->ctas[r];
@@ -151,7 +151,7 @@ static void look_global(struct order *o, const struct order_warp *w, const struc
         if (e->addresses)
             look_lanes(o, w, e, c, low, high, UINT64_MAX);
         else
-            look(o, w, e, c, low, low + e->size);
+            look(o, w, e, c, e->address, e->address + e->size);
     }
 }
 

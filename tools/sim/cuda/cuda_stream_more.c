@@ -158,7 +158,7 @@ int cuCtxWaitEvent(hewn_cu_context context, hewn_cu_event event)
     struct call call CALL_SCOPE;
     struct CUevent_st *e;
 
-    if (enter_context(&call, context, event, &e)) return call.rc;
+    if (enter_context(&call, context, event, &e) || !e) return call.rc;
     if (e->capture) return HEWN_CU_CAPTURED_EVENT;
     beside_host_event(e); /* all that comes later is behind it */
     return 0;
