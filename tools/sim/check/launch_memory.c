@@ -584,6 +584,27 @@ uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_a
     return 0;
 }
 
+bool launch_memory_wrote(const struct launch_memory *m, uint64_t address, uint64_t bytes)
+{
+    const uint64_t first = address / GLOBAL_PAGE + 1, end = address + bytes;
+    uint32_t low = 0, high = m->page_slots;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (m->pages[middle].number < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < m->page_slots && (m->pages[low].number - 1) * GLOBAL_PAGE < end; low++) {
+        const uint64_t page = (m->pages[low].number - 1) * GLOBAL_PAGE;
+        struct launch_access a = {.address = page < address ? address : page};
+        bool wrote = false;
+        a.bytes = (end < page + GLOBAL_PAGE ? end : page + GLOBAL_PAGE) - a.address;
+        if (launch_memory_line(m, &a, &wrote)) return true;
+    }
+    return false;
+}
+
 /* ---- launches that overlap ---- */
 
 void launch_memory_waits(struct launch_memory *m)

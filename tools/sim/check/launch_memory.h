@@ -46,6 +46,8 @@ struct launch_access {
 const char *launch_memory_kernel(const struct launch_memory *m);
 /* Its kernel may have told other launches of what it did, by strong accesses. */
 bool launch_memory_syncs(const struct launch_memory *m);
+/* It wrote some of these bytes. */
+bool launch_memory_wrote(const struct launch_memory *m, uint64_t address, uint64_t bytes);
 uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_access *a,
                             bool *wrote);
 

@@ -32,17 +32,19 @@ struct launch_memory;
 
 /* A new stream: its slot, and what the host knows. */
 void beside_open(struct CUstream_st *stream);
-/* It goes: nothing may point to it. */
+/* It goes: nothing may point to it. The legacy stream waits for what it did all the same. */
 void beside_close(const struct CUstream_st *stream);
 /* What is submitted now runs in this stream, behind all that it knows. */
 void beside_enter(struct CUstream_st *stream);
 /* The event stands for what the stream has done; NULL: for all that was submitted. */
-void beside_record(struct CUevent_st *event, const struct CUstream_st *stream);
-/* The stream waits for the event; NULL: for everything. */
+void beside_record(struct CUevent_st *event, struct CUstream_st *stream);
+/* The stream waits for the event; NULL: for everything, and so for an event that other processes record. */
 void beside_wait(struct CUstream_st *stream, const struct CUevent_st *event);
-/* The stream of what is submitted now calls the host, or waits for what anybody may write. */
+/* The stream of what is submitted now calls the host, or waits for the event (NULL: for what anybody may write). */
 void beside_hosts(void);
-void beside_waits(void);
+void beside_waits(const struct CUevent_st *event);
+/* It writes what the host may poll: the host may know what it did until now. */
+void beside_tells(void);
 /* The host has waited for a stream, an event, everything. */
 void beside_host_stream(const struct CUstream_st *stream);
 void beside_host_event(const struct CUevent_st *event);

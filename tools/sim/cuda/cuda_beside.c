@@ -4,6 +4,8 @@
 #include "check/launch_memory.h"
 #include "cuda/driver.h"
 
+enum { EVENT_INTERPROCESS = 4 };
+
 static struct {
     uint64_t launches;       /* that ran */
     uint32_t opened, open;   /* streams that programs made, ever and now */
@@ -42,6 +44,7 @@ static void learn_before(struct known *to, const struct CUstream_st *stream)
         return;
     }
     learn(to, &stream->context->thread_stream.known);
+    learn(to, &stream->context->closed);
     while ((s = handle_next(HANDLE_STREAM, stream->context, &at)))
         if (!(s->flags & HEWN_CU_STREAM_NON_BLOCKING)) learn(to, &s->known);
 }
@@ -72,39 +75,66 @@ void beside_open(struct CUstream_st *stream)
 void beside_close(const struct CUstream_st *stream)
 {
     beside.open--;
+    if (!(stream->flags & HEWN_CU_STREAM_NON_BLOCKING))
+        learn(&stream->context->closed, &stream->known);
     if (beside.now == stream) beside.now = NULL;
+}
+
+/* Records and waits are work of the stream as launches are: those of the legacy stream stand between all others. */
+static void submit(struct CUstream_st *stream)
+{
+    learn(&stream->known, &beside.host);
+    learn_before(&stream->known, stream);
 }
 
 void beside_enter(struct CUstream_st *stream)
 {
-    learn(&stream->known, &beside.host);
-    learn_before(&stream->known, stream);
+    submit(stream);
     beside.now = stream;
 }
 
-void beside_record(struct CUevent_st *event, const struct CUstream_st *stream)
+void beside_record(struct CUevent_st *event, struct CUstream_st *stream)
 {
     if (!stream) {
         event->known = beside.last;
         return;
     }
-    event->known = beside.host;
-    learn_before(&event->known, stream);
+    submit(stream);
+    event->known = stream->known;
+}
+
+static const struct known *known_with(const struct CUevent_st *event)
+{
+    return event && !(event->flags & EVENT_INTERPROCESS) ? &event->known : &beside.last;
 }
 
 void beside_wait(struct CUstream_st *stream, const struct CUevent_st *event)
 {
-    learn(&stream->known, event ? &event->known : &beside.last);
+    submit(stream);
+    learn(&stream->known, known_with(event));
 }
 
 void beside_hosts(void)
 {
-    if (beside.now) beside_host_stream(beside.now);
+    if (!beside.now) return;
+    beside_host_stream(beside.now);
+    learn(&beside.now->known, &beside.host);
 }
 
-void beside_waits(void)
+void beside_waits(const struct CUevent_st *event)
 {
-    if (beside.now) beside_wait(beside.now, NULL);
+    if (beside.now) beside_wait(beside.now, event);
+}
+
+void beside_tells(void)
+{
+    struct known told = {0};
+    if (!beside.now) return;
+    learn_before(&told, beside.now);
+    for (uint32_t i = 0; i < STREAM_SLOTS; i++) {
+        const uint64_t last = told.launch[i] > told.maybe[i] ? told.launch[i] : told.maybe[i];
+        if (beside.host.maybe[i] < last) beside.host.maybe[i] = last;
+    }
 }
 
 void beside_host_stream(const struct CUstream_st *stream)
@@ -115,7 +145,7 @@ void beside_host_stream(const struct CUstream_st *stream)
 
 void beside_host_event(const struct CUevent_st *event)
 {
-    learn(&beside.host, &event->known);
+    learn(&beside.host, known_with(event));
     drop_known();
 }
 
@@ -141,7 +171,17 @@ static bool several(void)
 
 bool beside_alone(void)
 {
-    return !several();
+    return !several() && !beside.count;
+}
+
+/* Memory of the host that the launch wrote: the host may have polled it. */
+static bool wrote_hosts(const struct launch_memory *memory)
+{
+    const struct memory *m;
+    size_t at = 0;
+    while ((m = handle_next(HANDLE_MEMORY, NULL, &at)))
+        if (memory_is_hosts(m) && launch_memory_wrote(memory, m->address, m->bytes)) return true;
+    return false;
 }
 
 uint32_t beside_begin(struct check *check)
@@ -170,6 +210,7 @@ void beside_end(uint32_t slot, struct launch_memory *memory)
         known->launch[slot] = launch;
         if (!memory || launch_memory_syncs(memory))
             memcpy(known->maybe, beside.last.launch, sizeof known->maybe);
+        if (several() && (!memory || wrote_hosts(memory))) beside_tells();
     }
     if (!memory || !several()) {
         beside.gone.launch[slot] = launch;

@@ -97,7 +97,7 @@ int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream s
          graph_memory_around(address_of(request->src), 1)))
         rc = 0;
     if (!rc) rc = stream_submit(s, &work);
-    if (!rc && !async) deferred_finish_stream(s);
+    if (!rc && !async) deferred_finish_stream(s); /* a default one, which nobody destroys */
     if (!rc && !s->capture && (!async || fills_host(request))) beside_host_stream(s);
     return rc;
 }
@@ -217,7 +217,8 @@ int cuMemcpyBatchAsync(hewn_cu_deviceptr *dsts, hewn_cu_deviceptr *srcs, size_t 
     return rc;
 }
 
-/* ---- fills: those without a stream go to the legacy one and do not wait for the host ---- */
+/* ---- fills: those without a stream go to the legacy one; the host waits for those of its own memory alone (CUDA
+ * Driver API, "API synchronization behavior") ---- */
 
 static int fill(hewn_cu_deviceptr dst, size_t pitch, uint32_t value, uint32_t element, size_t width,
                 size_t height, bool async, hewn_cu_stream stream)
@@ -238,7 +239,12 @@ static int fill(hewn_cu_deviceptr dst, size_t pitch, uint32_t value, uint32_t el
     if (!s) return HEWN_CU_INVALID_HANDLE;
     rc = fill_check(&work.fill);
     if (rc && s->capture && graph_memory_around(dst, 1)) rc = 0;
-    return rc ? rc : stream_submit(s, &work);
+    if (!rc) rc = stream_submit(s, &work);
+    if (!rc && !async && memory_of_host(dst)) {
+        deferred_finish_stream(s);
+        beside_host_stream(s);
+    }
+    return rc;
 }
 
 int cuMemsetD8_v2(hewn_cu_deviceptr dst, unsigned char value, size_t count)

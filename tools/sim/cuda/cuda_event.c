@@ -14,7 +14,7 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-int event_record(struct CUevent_st *event, const struct CUstream_st *stream)
+int event_record(struct CUevent_st *event, struct CUstream_st *stream)
 {
     if (stream && stream->capture) {
         event->recorded = false;
@@ -131,7 +131,7 @@ int cuEventSynchronize(hewn_cu_event event)
     if (rc) return rc;
     launch_settled();
     deferred_finish_event(e);
-    beside_host_event(e);
+    if (handle_get(event, HANDLE_EVENT)) beside_host_event(e); /* else destroyed meanwhile */
     if (call.context->fault) return call.context->fault;
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;

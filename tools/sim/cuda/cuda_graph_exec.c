@@ -301,16 +301,21 @@ static int run_node(struct run *run, struct CUgraphNode_st *n)
         rc = fill_check(&n->fill);
         if (!rc) fill_execute(&n->fill);
         return rc;
-    case HEWN_CU_NODE_HOST: host_execute(n->host.function, n->host.user); return 0;
+    case HEWN_CU_NODE_HOST:
+        beside_hosts();
+        host_execute(n->host.function, n->host.user);
+        return 0;
     case HEWN_CU_NODE_GRAPH: return run_graph(run, n->child);
     case HEWN_CU_NODE_EVENT_RECORD:
         event = handle_get(n->event, HANDLE_EVENT);
         if (event) event_record(event, NULL);
         return event ? 0 : HEWN_CU_INVALID_HANDLE;
     case HEWN_CU_NODE_WAIT_EVENT:
-        return handle_get(n->event, HANDLE_EVENT) ? 0 : HEWN_CU_INVALID_HANDLE;
+        event = handle_get(n->event, HANDLE_EVENT);
+        if (event) beside_waits(event);
+        return event ? 0 : HEWN_CU_INVALID_HANDLE;
     case HEWN_CU_NODE_MEM_ALLOC:
-        beside_waits();
+        beside_waits(NULL);
         return graph_memory_allocate(n->alloc.memory, run->context);
     case HEWN_CU_NODE_MEM_FREE: return run_free(n->freed);
     case HEWN_CU_NODE_BATCH_MEM_OP: return run_mem_ops(&n->mem_op);

@@ -27,6 +27,7 @@ struct shape {
     bool cluster_preferred;
     uint32_t preferred[3];
     hewn_cu_event event; /* recorded when the launch is over, or NULL */
+    bool event_at_begin; /* once its CTAs have begun */
 };
 
 /* A finding about a launch that cannot begin, reported like those of a run. */
@@ -285,9 +286,13 @@ static int take_params(struct launch_request *r, void **params, void **extra)
 
 /* ---- attributes of cuLaunchKernelEx ---- */
 
-static int take_event(struct shape *shape, const hewn_cu_launch_value *value)
+/* CUlaunchAttributeValue: either struct has the event and flags; that of a programmatic event then triggerAtBlockStart. */
+static int take_event(struct shape *shape, const hewn_cu_launch_value *value, bool programmatic)
 {
-    memcpy(&shape->event, value->pad, sizeof(void *)); /* first member of either struct */
+    int at_begin = 1;
+    if (programmatic) memcpy(&at_begin, value->pad + sizeof(void *) + sizeof(int), sizeof at_begin);
+    shape->event_at_begin = at_begin != 0;
+    memcpy(&shape->event, value->pad, sizeof(void *));
     return handle_get(shape->event, HANDLE_EVENT) ? 0 : HEWN_CU_INVALID_HANDLE;
 }
 
@@ -313,8 +318,8 @@ static int take_attribute(struct shape *shape, const hewn_cu_launch_attribute *a
         take_dims(shape->preferred, &a->value);
         shape->cluster_preferred = true;
         return 0;
-    case HEWN_CU_LAUNCH_PROGRAMMATIC_EVENT:
-    case HEWN_CU_LAUNCH_LAUNCH_COMPLETION_EVENT: return take_event(shape, &a->value);
+    case HEWN_CU_LAUNCH_PROGRAMMATIC_EVENT: return take_event(shape, &a->value, true);
+    case HEWN_CU_LAUNCH_LAUNCH_COMPLETION_EVENT: return take_event(shape, &a->value, false);
     case HEWN_CU_LAUNCH_IGNORE:
     case HEWN_CU_LAUNCH_ACCESS_POLICY_WINDOW: /* hints, and freedoms that a serial schedule keeps */
     case HEWN_CU_LAUNCH_SYNCHRONIZATION_POLICY:
@@ -509,12 +514,30 @@ int launch_describe(struct launch_request *r, void **params, void **extra)
     return rc ? rc : take_params(r, params, extra);
 }
 
+/*
+ * `queued`: the launch has not begun. Where one that has begun is not over, it waits for the host or for another stream,
+ * which may be the one that waits for the event: so where the event comes early, it is recorded at once.
+ */
+static int record_launch(const struct shape *shape, struct CUstream_st *s, bool queued)
+{
+    struct CUevent_st *event = handle_get(shape->event, HANDLE_EVENT);
+    const struct kernel *k = shape->request.function->kernel;
+    bool early = shape->event_at_begin;
+
+    if (!event) return 0;
+    for (uint32_t i = 0; i < k->insn_count; i++)
+        early |= k->insns[i].is.class == INSN_GRID && k->insns[i].is.waits != WAITS_GRID;
+    if (!s->capture && (queued || (!early && deferred_before(s)))) return deferred_record(s, event);
+    return event_record(event, s);
+}
+
 static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *shape, void **params,
                      void **extra)
 {
     struct CUstream_st *s = stream_named(call->context, stream);
     struct work work = {.kind = WORK_LAUNCH};
     const struct CUctx_st *home;
+    bool queued;
     int rc;
 
     if (!s) return HEWN_CU_INVALID_HANDLE;
@@ -529,9 +552,9 @@ static int launch_on(struct call *call, hewn_cu_stream stream, struct shape *sha
     if (rc) return rc;
     shape->request.stream = s;
     work.launch = shape->request;
+    queued = deferred_before(s);
     rc = stream_submit(s, &work);
-    if (!rc && shape->event) event_record(handle_get(shape->event, HANDLE_EVENT), s);
-    return rc;
+    return rc || !shape->event ? rc : record_launch(shape, s, queued);
 }
 
 int cuLaunchKernelEx(const hewn_cu_launch_config *config, hewn_cu_function function, void **params,

@@ -153,6 +153,17 @@ int memory_from_pool(struct CUctx_st *context, struct CUmemPoolHandle_st *pool, 
     return rc;
 }
 
+bool memory_is_hosts(const struct memory *m)
+{
+    return m->kind == MEMORY_PINNED || m->kind == MEMORY_REGISTERED || m->kind == MEMORY_MANAGED;
+}
+
+bool memory_of_host(uint64_t address)
+{
+    const struct memory *m = memory_around(address);
+    return m && memory_is_hosts(m);
+}
+
 /* Stream order is call order here, so the asynchronous forms take effect at once. */
 int cuMemAllocAsync(hewn_cu_deviceptr *address, size_t bytes, hewn_cu_stream stream)
 {

@@ -22,17 +22,6 @@ struct running {
 
 /* ---- what a launch waits for ---- */
 
-static bool hosts_memory(uint64_t address)
-{
-    const struct memory *m;
-    uint64_t base = 0;
-
-    if (!mem_range(address, 1, &base, NULL)) return false;
-    m = memory_named(base);
-    return m &&
-           (m->kind == MEMORY_PINNED || m->kind == MEMORY_REGISTERED || m->kind == MEMORY_MANAGED);
-}
-
 /* The loop in which the fragment sleeps has a strong load of memory that others can write. */
 static bool polls(const struct launch *l, const struct warp *w, const struct frag *f,
                   bool (*others)(uint64_t))
@@ -138,7 +127,8 @@ static bool any_memory(uint64_t address)
 
 bool running_waits(struct running *r, const struct launch *l)
 {
-    if (!r || r->gives_up || !launch_polls(l, r->beside ? any_memory : hosts_memory)) return false;
+    if (!r || r->gives_up || !launch_polls(l, r->beside ? any_memory : memory_of_host))
+        return false;
     give_turn(r, TURN_HOST);
     await_turn(r, true);
     return !r->gives_up;
@@ -274,6 +264,7 @@ int running_launch(struct CUctx_st *context, const struct launch_request *reques
     }
     if (!*running) return launch_execute(context, request, NULL);
     if (!go_on(*running)) {
+        beside_tells(); /* it may have written what the host polls, and waits for the answer */
         ticker_start();
         return HEWN_CU_NOT_READY;
     }

@@ -74,7 +74,6 @@ int work_run(struct CUctx_st *context, struct work *work)
         host_execute(work->host.function, work->host.user);
         break;
     case WORK_MEM_OPS:
-        beside_waits();
         return mem_ops_execute(work->mem_ops.count, work->mem_ops.ops, &work->mem_ops.next);
     case WORK_GRAPH:
         if (!handle_get(work->exec, HANDLE_EXEC)) return HEWN_CU_INVALID_HANDLE;
@@ -113,6 +112,7 @@ int stream_new(struct CUctx_st *context, unsigned flags, int priority, struct CU
     fresh->sm_count = sm_count;
     beside_open(fresh);
     if (handle_add(fresh, HANDLE_STREAM, fresh, context)) {
+        beside_close(fresh);
         free(fresh);
         return HEWN_CU_OUT_OF_MEMORY;
     }
@@ -179,7 +179,7 @@ int cuStreamSynchronize(hewn_cu_stream stream)
     if (rc) return rc;
     launch_settled();
     deferred_finish_stream(s);
-    beside_host_stream(s);
+    if (stream_named(call.context, stream)) beside_host_stream(s); /* else destroyed meanwhile */
     if (call.context->fault) return call.context->fault;
     rc = call.context->strict_fault;
     call.context->strict_fault = 0;

@@ -83,10 +83,13 @@ int mem_ops_execute(unsigned count, const hewn_cu_mem_op *ops, unsigned *next)
         const hewn_cu_mem_op *op = &ops[*next];
         if (!width_of(op)) continue;
         if (!memory_holds(op->value.address, width_of(op), true)) return HEWN_CU_INVALID_VALUE;
-        if (!is_wait(op))
+        if (!is_wait(op)) {
+            if (memory_of_host(op->value.address)) beside_tells();
             write_value(op);
-        else if (!is_over(op))
-            return HEWN_CU_NOT_READY;
+            continue;
+        }
+        if (!is_over(op)) return HEWN_CU_NOT_READY;
+        beside_waits(NULL);
     }
     return 0;
 }

@@ -173,6 +173,7 @@ struct CUctx_st {
     int cache_config, shared_config;
     uint32_t retained; /* of the primary context; uses by cuCtxAttach of another */
     struct CUstream_st legacy_stream, thread_stream;
+    struct known closed; /* with streams that are gone and did not opt out of the legacy one */
     struct context_value *values;
 };
 
@@ -449,7 +450,7 @@ void stream_destroy(struct CUstream_st *stream);
 void stream_clear(struct CUstream_st *stream);
 void event_destroy(struct CUevent_st *event);
 /* In a capturing stream the event stands for what was recorded so far; `stream` NULL: in none. */
-int event_record(struct CUevent_st *event, const struct CUstream_st *stream);
+int event_record(struct CUevent_st *event, struct CUstream_st *stream);
 /* Enters a call about a stream. */
 int enter_stream(struct call *call, unsigned needs, hewn_cu_stream handle,
                  struct CUstream_st **stream);
@@ -515,6 +516,9 @@ int memory_track(struct CUctx_st *context, uint64_t address, uint64_t bytes, enu
 void memory_release(struct memory *m);
 /* The tracked range that begins at `address`, or NULL. */
 struct memory *memory_named(uint64_t address);
+/* Pinned, registered or managed: the host may read and write it while launches run. */
+bool memory_is_hosts(const struct memory *m);
+bool memory_of_host(uint64_t address);
 /* Whether this process shares memory with others, and whether the address lies in such memory: cuda_ipc.c. */
 bool ipc_shares(void);
 bool ipc_shared(uint64_t address);
