@@ -122,6 +122,7 @@ on_simulator() {
         run "driver_texture on $gpu" on $gpu "$bin/driver_texture"
         run "driver_graph on $gpu" on $gpu "$bin/driver_graph"
         run "driver_stream on $gpu" on $gpu "$bin/driver_stream"
+        run "driver_beside on $gpu" on $gpu "$bin/driver_beside"
         run "driver_repeat on $gpu" on $gpu "$bin/driver_repeat"
         run "driver_memory on $gpu" on $gpu "$bin/driver_memory"
         run "driver_link on $gpu" on $gpu "$bin/driver_link"
@@ -181,7 +182,7 @@ a_share() {
     for t in abi bench_test fold badinput packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for t in $SIM_TESTS; do run "$t, a share" "$bin/$t" --share 0/4; done
     for gpu in h200 b200; do
-        for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
+        for t in driver_api driver_launch driver_graph driver_stream driver_beside driver_repeat driver_memory driver_link driver_texture tensormap; do run "$t on $gpu" on $gpu "$bin/$t"; done
         run "gemm on $gpu, a share" on $gpu "$bin/gemm" --share 0/40
         run "kinds on $gpu, a share" on $gpu "$bin/kinds" --share 0/12
         run "tuning on $gpu, a share" on $gpu "$bin/tuning" --share 0/3
@@ -206,7 +207,7 @@ a_share() {
 }
 
 on_gpu() {
-    for t in driver_api driver_launch driver_graph driver_stream driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 kernels serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
+    for t in driver_api driver_launch driver_graph driver_stream driver_beside driver_repeat driver_memory driver_link driver_texture tensormap combine mla indexer topk grouped grouped_sum scaled w4 kernels serving host tuning kinds; do run "$t on the GPU" real "$bin/$t"; done
     run "engine_requests on the GPU" real "$bin/engine_requests" --count 10000
     for t in gemm attention; do
         run "$t on the GPU" real "$bin/$t" --digests "$SRC/tests/golden/results-$t.txt"

@@ -64,7 +64,7 @@ part() {
 
 steps() {
     # No tensor core: the driver, launches, tensor maps, small kernels.
-    for t in driver_api driver_launch driver_memory driver_stream driver_graph driver_repeat driver_link tensormap; do
+    for t in driver_api driver_launch driver_memory driver_stream driver_beside driver_graph driver_repeat driver_link tensormap; do
         step "$t" 60 "$bin/$t"
     done
     part combine 120

@@ -393,107 +393,6 @@ static void test_parts(void)
     CHECK_INT(cu.cuMemFree_v2(out), 0);
 }
 
-/* ---- launches of two streams ---- */
-
-static const char in_turn[] =
-    ".version 8.0\n.target sm_90\n.address_size 64\n"
-    ".visible .entry put(.param .u64 at) {\n"
-    "  .reg .b64 %a; .reg .b32 %t; ld.param.u64 %a, [at]; mov.u32 %t, %tid.x;\n"
-    "  mad.wide.u32 %a, %t, 4, %a; st.global.u32 [%a], %t; ret;\n}\n"
-    ".visible .entry get(.param .u64 at) {\n"
-    "  .reg .b64 %a; .reg .b32 %t; ld.param.u64 %a, [at]; mov.u32 %t, %tid.x;\n"
-    "  mad.wide.u32 %a, %t, 4, %a; ld.global.u32 %t, [%a]; st.global.u32 [%a+128], %t; ret;\n}\n";
-
-enum order {
-    ORDER_NONE,
-    ORDER_EVENT,
-    ORDER_EARLY_EVENT,
-    ORDER_THIRD,
-    ORDER_HOST,
-    ORDER_OTHER,
-    ORDER_ALL,
-    ORDER_COPY
-};
-
-/* put in one stream, get in another, something between. How many findings the second launch has; -1: it cannot be told. */
-static int findings_between(hewn_cu_module module, hewn_cu_deviceptr at, hewn_cu_stream first,
-                            hewn_cu_stream second, enum order order)
-{
-    char path[] = "/tmp/driver_stream.XXXXXX", report[8192];
-    const int fd = mkstemp(path);
-    void *params[] = {&at};
-    uint32_t word;
-    hewn_cu_stream third = NULL;
-    hewn_cu_event event = NULL, event_2 = NULL;
-    int found = 0;
-    ssize_t n;
-    CHECK_INT(cu.cuCtxSynchronize(), 0);
-    CHECK_INT(cu.cuEventCreate(&event, 0) || cu.cuEventCreate(&event_2, 0), 0);
-    CHECK_INT(cu.cuStreamCreate(&third, HEWN_CU_STREAM_NON_BLOCKING), 0);
-    CHECK_INT(setenv("HEWN_SIM_REPORT", path, 1) || setenv("HEWN_SIM_QUIET", "1", 1), 0);
-    if (order == ORDER_EARLY_EVENT) CHECK_INT(cu.cuEventRecord(event, first), 0);
-    CHECK_INT(cu.cuLaunchKernel(function(module, "put"), 1, 1, 1, 32, 1, 1, 0, first, params, NULL),
-              0);
-    if (order == ORDER_EVENT || order == ORDER_THIRD) CHECK_INT(cu.cuEventRecord(event, first), 0);
-    if (order == ORDER_THIRD) {
-        CHECK_INT(cu.cuStreamWaitEvent(third, event, 0) || cu.cuEventRecord(event_2, third), 0);
-        CHECK_INT(cu.cuStreamWaitEvent(second, event_2, 0), 0);
-    }
-    if (order == ORDER_EVENT || order == ORDER_EARLY_EVENT)
-        CHECK_INT(cu.cuStreamWaitEvent(second, event, 0), 0);
-    if (order == ORDER_HOST || order == ORDER_OTHER)
-        CHECK_INT(cu.cuStreamSynchronize(order == ORDER_HOST ? first : second), 0);
-    if (order == ORDER_ALL) CHECK_INT(cu.cuCtxSynchronize(), 0);
-    if (order == ORDER_COPY) CHECK_INT(cu.cuMemcpyDtoHAsync_v2(&word, at, 4, first), 0);
-    CHECK_INT(
-        cu.cuLaunchKernel(function(module, "get"), 1, 1, 1, 32, 1, 1, 0, second, params, NULL), 0);
-    CHECK_INT(cu.cuCtxSynchronize(), 0);
-    (void)(unsetenv("HEWN_SIM_REPORT") || unsetenv("HEWN_SIM_QUIET"));
-    n = fd < 0 ? 0 : read(fd, report, sizeof report - 1);
-    report[n > 0 ? n : 0] = '\0';
-    for (const char *p = report; (p = strstr(p, "a launch of another stream")); p++) found++;
-    CHECK_INT(cu.cuStreamDestroy_v2(third) || cu.cuEventDestroy_v2(event) ||
-                  cu.cuEventDestroy_v2(event_2) || close(fd) || unlink(path),
-              0);
-    return n > 0 ? found : -1;
-}
-
-/* Nothing orders two streams but events, waits of the host, and the legacy stream. */
-static void test_two_streams(void)
-{
-    hewn_cu_module module;
-    hewn_cu_deviceptr at = buffer(256);
-    hewn_cu_stream other = NULL, blocking = NULL;
-    if (!test_case("launches of two streams that nothing orders are compared")) return;
-    CHECK_INT(cu.cuStreamCreate(&other, HEWN_CU_STREAM_NON_BLOCKING), 0);
-    CHECK_INT(cu.cuStreamCreate(&blocking, 0), 0);
-    module = load(in_turn);
-    const struct {
-        hewn_cu_stream first, second;
-        enum order order;
-        int want;
-    } cases[] = {
-        {stream, other, ORDER_NONE, 1},  {stream, stream, ORDER_NONE, 0},
-        {stream, other, ORDER_EVENT, 0}, {stream, other, ORDER_EARLY_EVENT, 1},
-        {stream, other, ORDER_THIRD, 0}, {stream, other, ORDER_HOST, 0},
-        {stream, other, ORDER_OTHER, 1}, {stream, other, ORDER_ALL, 0},
-        {stream, other, ORDER_COPY, 0},  {NULL, blocking, ORDER_NONE, 0},
-        {blocking, NULL, ORDER_NONE, 0}, {stream, NULL, ORDER_NONE, 1},
-        {NULL, stream, ORDER_NONE, 1},   {blocking, stream, ORDER_NONE, 1},
-        {NULL, stream, ORDER_HOST, 0},
-    };
-    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const int found =
-            findings_between(module, at, cases[i].first, cases[i].second, cases[i].order);
-        if (found < 0) continue; /* a GPU tells nothing */
-        CHECK(found == cases[i].want, "case %u: %d findings instead of %d", i, found,
-              cases[i].want);
-    }
-    CHECK_INT(cu.cuStreamDestroy_v2(other) || cu.cuStreamDestroy_v2(blocking), 0);
-    CHECK_INT(cu.cuModuleUnload(module), 0);
-    CHECK_INT(cu.cuMemFree_v2(at), 0);
-}
-
 int main(int argc, char **argv)
 {
     if (!driver_begin("driver_stream", argc, argv)) return test_end();
@@ -509,7 +408,6 @@ int main(int argc, char **argv)
     test_attributes();
     test_context_events();
     test_parts();
-    test_two_streams();
     CHECK_INT(cu.cuStreamDestroy_v2(stream), 0);
     cu.cuDevicePrimaryCtxRelease_v2(0);
     return test_end();
