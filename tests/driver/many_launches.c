@@ -1,6 +1,7 @@
 /*
  * many_launches N: a kernel launched N times. Prints the memory that is resident after a tenth of them and in the end,
- * in KiB, and the CPU time; fails if a launch left out its addition. For tests/driver/many.sh.
+ * in KiB, the CPU time, and how often the launches wrote to files (-1: not known); fails if a launch left out its
+ * addition. For tests/driver/many.sh.
  */
 #include "lib/driver_table.h"
 
@@ -32,6 +33,19 @@ static long resident(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/* The number of write calls of this process so far; -1 where the kernel does not count them. */
+static long writes(void)
+{
+    FILE *f = fopen("/proc/self/io", "r");
+    char line[128];
+    long calls = -1;
+
+    while (f && calls < 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "syscw: %ld", &calls) != 1) calls = -1;
+    if (f) fclose(f);
+    return calls;
+}
+
 int main(int argc, char **argv)
 {
     const int launches = argc > 1 ? atoi(argv[1]) : 10000;
@@ -39,13 +53,14 @@ int main(int argc, char **argv)
     hewn_cu_module module;
     hewn_cu_deviceptr out;
     void *params[] = {&out};
-    long early = 0;
+    long early = 0, before, after;
 
     if (!driver_begin("many_launches", 1, arguments)) return test_end();
     if (test_case("%d launches", launches)) {
         module = load(kernel);
         out = buffer(BLOCKS * THREADS * sizeof(uint32_t));
         CHECK_INT(cu.cuMemsetD32_v2(out, 0, BLOCKS * THREADS), 0);
+        before = writes();
         for (int i = 0; i < launches; i++) {
             CHECK_INT(cu.cuLaunchKernel(function(module, "step"), BLOCKS, 1, 1, THREADS, 1, 1, 0,
                                         NULL, params, NULL),
@@ -53,9 +68,10 @@ int main(int argc, char **argv)
             if (i == launches / 10) early = resident();
         }
         CHECK_INT(cu.cuCtxSynchronize(), 0);
+        after = writes();
         CHECK_INT(count_wrong(out, (unsigned)launches, BLOCKS * THREADS), 0);
-        printf("resident %ld then %ld KiB, CPU %.3f s\n", early, resident(),
-               (double)clock() / CLOCKS_PER_SEC);
+        printf("resident %ld then %ld KiB, CPU %.3f s, %ld writes\n", early, resident(),
+               (double)clock() / CLOCKS_PER_SEC, before < 0 ? -1 : after - before);
         CHECK_INT(cu.cuModuleUnload(module), 0);
     }
     cu.cuDevicePrimaryCtxRelease_v2(0);
