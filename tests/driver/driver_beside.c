@@ -1,4 +1,5 @@
-/* Launches of two streams: which of them the checker takes to be in order, and what orders them on a GPU. */
+/* Launches, copies and fills of two streams, or of two branches of a graph: which of them the checker takes to be in
+ * order, and what orders them on a GPU. */
 #include "lib/driver_table.h"
 
 #include <pthread.h>
@@ -20,6 +21,12 @@ static const char in_turn[] =
     ".visible .entry get(.param .u64 at) {\n"
     "  .reg .b64 %a; .reg .b32 %t; ld.param.u64 %a, [at]; mov.u32 %t, %tid.x;\n"
     "  mad.wide.u32 %a, %t, 4, %a; ld.global.u32 %t, [%a]; st.global.u32 [%a+128], %t; ret;\n}\n"
+    ".visible .entry count(.param .u64 at) {\n"
+    "  .reg .b64 %a; ld.param.u64 %a, [at]; red.global.add.u32 [%a], 1; ret;\n}\n"
+    ".visible .entry one(.param .u64 at) {\n"
+    "  .reg .b64 %a; ld.param.u64 %a, [at]; st.global.u32 [%a], 1; ret;\n}\n"
+    ".visible .entry two(.param .u64 at) {\n"
+    "  .reg .b64 %a; ld.param.u64 %a, [at]; st.global.u32 [%a], 2; ret;\n}\n"
     ".visible .entry release(.param .u64 at) {\n"
     "  .reg .b64 %a; ld.param.u64 %a, [at]; st.release.sys.global.u32 [%a], 1; ret;\n}\n"
     ".visible .entry fenced(.param .u64 at) {\n"
@@ -57,7 +64,7 @@ static int report_findings(int fd, const char *path)
     (void)(unsetenv("HEWN_SIM_REPORT") || unsetenv("HEWN_SIM_QUIET"));
     n = fd < 0 ? 0 : read(fd, report, sizeof report - 1);
     report[n > 0 ? n : 0] = '\0';
-    for (const char *p = report; (p = strstr(p, "a launch of another stream")); p++) found++;
+    for (const char *p = report; (p = strstr(p, "Nothing orders the two")); p++) found++;
     CHECK_INT(close(fd) || unlink(path), 0);
     return n > 0 ? found : -1;
 }
@@ -148,7 +155,7 @@ static struct {
 
 static void run(const char *kernel, hewn_cu_stream on, hewn_cu_deviceptr at)
 {
-    const bool one = strcmp(kernel, "put") != 0 && strcmp(kernel, "get") != 0;
+    const bool one = strcmp(kernel, "put") != 0 && strcmp(kernel, "get") != 0; /* thread */
     void *params[] = {&at};
     CHECK_INT(cu.cuLaunchKernel(function(pair.module, kernel), 1, 1, 1, one ? 1 : 32, 1, 1, 0, on,
                                 params, NULL),
@@ -347,13 +354,188 @@ static void other_process_records(void)
     CHECK_INT(cu.cuEventDestroy_v2(event), 0);
 }
 
+/* ---- copies, fills and branches ---- */
+
+enum { PUT_BYTES = 128 }; /* what put writes */
+
+static hewn_cu_deviceptr pinned(void)
+{
+    return pair.mapped + 8; /* behind the words */
+}
+
+static void event_between(hewn_cu_stream from, hewn_cu_stream to)
+{
+    CHECK_INT(cu.cuEventRecord(pair.event, from) || cu.cuStreamWaitEvent(to, pair.event, 0), 0);
+}
+
+static void copy_in(hewn_cu_stream on)
+{
+    CHECK_INT(cu.cuMemcpyAsync(pair.at, pinned(), PUT_BYTES, on), 0);
+}
+
+static void copy_out(hewn_cu_stream on)
+{
+    CHECK_INT(cu.cuMemcpyAsync(pinned(), pair.at, PUT_BYTES, on), 0);
+}
+
+static void copied_then_read(void)
+{
+    copy_in(pair.a);
+    get(pair.b);
+}
+
+static void copied_then_read_behind(void)
+{
+    copy_in(pair.a);
+    event_between(pair.a, pair.b);
+    get(pair.b);
+}
+
+static void written_then_copied(void)
+{
+    put(pair.a);
+    copy_out(pair.b);
+}
+
+static void read_then_copied_over(void)
+{
+    get(pair.a);
+    copy_in(pair.b);
+}
+
+static void read_then_copied_too(void)
+{
+    get(pair.a);
+    copy_out(pair.b);
+}
+
+static void copied_twice(void)
+{
+    copy_in(pair.a);
+    copy_out(pair.b);
+}
+
+static void waited_then_copied(void)
+{
+    put(pair.a);
+    CHECK_INT(cu.cuStreamSynchronize(pair.a), 0);
+    copy_out(pair.b);
+}
+
+static void filled_then_counted(void)
+{
+    CHECK_INT(cu.cuMemsetD32Async(pair.at, 0, 8, pair.a), 0);
+    run("count", pair.b, pair.at);
+}
+
+static void counted_twice(void)
+{
+    run("count", pair.a, pair.at);
+    run("count", pair.b, pair.at);
+}
+
+static void filled_alike(void)
+{
+    CHECK_INT(cu.cuMemsetD32Async(pair.at, 0, 8, pair.a), 0);
+    CHECK_INT(cu.cuMemsetD32Async(pair.at, 0, 8, pair.b), 0);
+}
+
+static void filled_differently(void)
+{
+    CHECK_INT(cu.cuMemsetD32Async(pair.at, 0, 8, pair.a), 0);
+    CHECK_INT(cu.cuMemsetD32Async(pair.at, 1, 8, pair.b), 0);
+}
+
+static void filled_by_legacy(void)
+{
+    CHECK_INT(cu.cuMemsetD32_v2(pair.at, 0, 8), 0); /* the host does not wait for it */
+    get(pair.a);
+}
+
+static void same_constant(void)
+{
+    run("one", pair.a, pair.at);
+    run("one", pair.b, pair.at);
+}
+
+static void other_constant(void)
+{
+    run("one", pair.a, pair.at);
+    run("two", pair.b, pair.at);
+}
+
+/* Rows of 32 bytes, 64 apart: the other kernel writes between them. */
+static void columns(hewn_cu_deviceptr other)
+{
+    CHECK_INT(cu.cuMemsetD2D32Async(pair.at, 64, 7, 8, 2, pair.a), 0);
+    run("two", pair.b, other);
+}
+
+static void between_rows(void)
+{
+    columns(pair.at + 32);
+}
+
+static void in_a_row(void)
+{
+    columns(pair.at + 64 + 28);
+}
+
+/* The host sees a word that a copy brought, and launches into another stream. */
+static void polled_copy(void)
+{
+    put(pair.a);
+    CHECK_INT(cu.cuMemcpyAsync(pair.mapped, pair.at + 4, 4, pair.a), 0);
+    get_when_told();
+}
+
+/* put in one branch, then in the other: get, a copy, a fill; behind the join get. */
+static void branches(hewn_cu_deviceptr other, bool fill, bool behind)
+{
+    hewn_cu_graph graph = NULL;
+    hewn_cu_graph_exec exec = NULL;
+    CHECK_INT(cu.cuStreamBeginCapture_v2(pair.a, HEWN_CU_CAPTURE_RELAXED), 0);
+    if (!behind) event_between(pair.a, pair.b);
+    put(pair.a);
+    if (behind) event_between(pair.a, pair.b);
+    if (fill)
+        CHECK_INT(cu.cuMemsetD32Async(other, 0, 8, pair.b), 0);
+    else
+        run("get", pair.b, other);
+    event_between(pair.b, pair.a);
+    get(pair.a);
+    CHECK_INT(cu.cuStreamEndCapture(pair.a, &graph), 0);
+    CHECK_INT(cu.cuGraphInstantiateWithFlags(&exec, graph, 0) || cu.cuGraphDestroy(graph), 0);
+    launch_graph(exec, pair.a);
+}
+
+static void branch_reads(void)
+{
+    branches(pair.at, false, false);
+}
+
+static void branch_reads_behind(void)
+{
+    branches(pair.at, false, true);
+}
+
+static void branch_fills(void)
+{
+    branches(pair.at, true, false);
+}
+
+static void branches_apart(void)
+{
+    branches(pair.at + 512, true, false);
+}
+
 static void pair_begin(void)
 {
     void *word = NULL;
     pair.module = load(in_turn);
-    pair.at = buffer(256);
+    pair.at = buffer(1024);
     pair.flag = buffer(4);
-    CHECK_INT(cu.cuMemHostAlloc(&word, 8, 2), 0);
+    CHECK_INT(cu.cuMemHostAlloc(&word, 8 + PUT_BYTES, 2), 0);
     CHECK_INT(cu.cuMemHostGetDevicePointer_v2(&pair.mapped, word, 0), 0);
     pair.word = word;
     CHECK_INT(cu.cuStreamCreate(&pair.a, HEWN_CU_STREAM_NON_BLOCKING), 0);
@@ -398,9 +580,31 @@ static void test_ordered_streams(void)
         CASE(fill_managed, 0),
         CASE(fill_device, 1),
         CASE(other_process_records, 0),
+        CASE(copied_then_read, 1),
+        CASE(copied_then_read_behind, 0),
+        CASE(written_then_copied, 1),
+        CASE(read_then_copied_over, 1),
+        CASE(read_then_copied_too, 0),
+        CASE(copied_twice, 1),
+        CASE(waited_then_copied, 0),
+        CASE(filled_then_counted, 1),
+        CASE(counted_twice, 0),
+        CASE(filled_alike, 0),
+        CASE(filled_differently, 1),
+        CASE(filled_by_legacy, 1),
+        CASE(same_constant, 0),
+        CASE(other_constant, 1),
+        CASE(between_rows, 0),
+        CASE(in_a_row, 1),
+        CASE(polled_copy, 0),
+        CASE(branch_reads, 1),
+        CASE(branch_reads_behind, 0),
+        CASE(branch_fills, 1),
+        CASE(branches_apart, 0),
 #undef CASE
     };
-    if (!test_case("what the host, graphs and the legacy stream order is no race")) return;
+    if (!test_case("what the host, edges and the legacy stream order is no race, and nothing else"))
+        return;
     pair_begin();
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[] = "/tmp/driver_stream.XXXXXX";

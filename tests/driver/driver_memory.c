@@ -367,15 +367,15 @@ static void test_copies(void)
     CHECK_INT(count_wrong(b, 0x00020002, WORDS), 0);
     CHECK_INT(cu.cuMemcpyPeer(b, primary, a, primary, BYTES), 0);
     CHECK_INT(count_wrong(b, 7, WORDS), 0);
-    CHECK_INT(cu.cuMemsetD32_v2(a, 8, WORDS), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(a, 8, WORDS) || cu.cuCtxSynchronize(), 0);
     CHECK_INT(cu.cuMemcpyPeerAsync(b, primary, a, primary, BYTES, stream), 0);
     CHECK_INT(cu.cuStreamSynchronize(stream), 0);
     CHECK_INT(count_wrong(b, 8, WORDS), 0);
-    CHECK_INT(cu.cuMemsetD32_v2(a, 9, WORDS), 0);
+    CHECK_INT(cu.cuMemsetD32_v2(a, 9, WORDS) || cu.cuCtxSynchronize(), 0);
     CHECK_INT(cu.cuMemcpy3DPeer(&box), 0);
     CHECK_INT(count_wrong(b, 9, WORDS), 0);
     if (simulated) {
-        CHECK_INT(cu.cuMemsetD32_v2(a, 10, WORDS), 0);
+        CHECK_INT(cu.cuMemsetD32_v2(a, 10, WORDS) || cu.cuCtxSynchronize(), 0);
         CHECK_INT(cu.cuMemcpyBatchAsync_v2(to, from, sizes, 2, &attributes, first, 1, stream), 0);
         CHECK_INT(cu.cuStreamSynchronize(stream), 0);
         CHECK_INT(count_wrong(b, 10, WORDS), 0);

@@ -2,6 +2,7 @@
 #ifndef SIM_CHECK_H
 #define SIM_CHECK_H
 
+#include "check/copied.h"
 #include "check/report.h"
 #include "machine/event.h"
 
@@ -9,8 +10,14 @@ struct counters;
 struct launch_memory;
 struct world;
 
-/* Launches of other streams that a launch is compared with, at most. */
-enum { CHECK_BESIDE = 8 };
+/* Launches, and copies, of other streams that a launch is compared with, at most. */
+enum { BESIDE_LAUNCHES = 8, BESIDE_COPIES = 56, CHECK_BESIDE = BESIDE_LAUNCHES + BESIDE_COPIES };
+
+struct check_beside {
+    struct launch_memory *memory; /* NULL: a copy or a fill */
+    struct copied copied;
+    bool in_graph; /* another branch of the graph that runs */
+};
 
 struct check {
     struct watcher watcher; /* first */
@@ -26,10 +33,11 @@ struct check {
     const struct counters *counters_before; /* of an earlier launch of the kernel, or NULL */
     const struct launch_memory *before;     /* of a launch that may not be over yet (programmatic
                                            dependent launch), or NULL */
-    /* Of launches of other streams that nothing orders with this one. beside_gone: there are more. */
-    struct launch_memory *beside[CHECK_BESIDE];
+    /* Of other streams, what nothing orders with this launch. beside_gone: there is more. */
+    struct check_beside beside[CHECK_BESIDE];
     uint32_t beside_count;
     bool beside_gone;
+    bool waits; /* kernel_waits, if there is anything beside it */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "check/constant.h"
 #include "check/order.h"
 #include "check/world.h"
+#include "ptx/demangle.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ struct launch_memory {
     uint32_t block_count, block_capacity;
     uint64_t bytes, most;
     bool failed, judged; /* judged: of a world */
-    bool syncs;          /* kernel->global_sync */
+    bool waited;         /* kernel_waits */
     bool waits;          /* a thread executed griddepcontrol.wait */
     bool holds;          /* a CTA did so before it let the next launch begin */
     bool lets_go;        /* the text has a griddepcontrol.launch_dependents */
@@ -43,6 +44,7 @@ struct launch_memory {
         *before;  /* of the launch that this one overlapped; NULL: none that matters */
     char *kernel; /* after judging */
     uint32_t *lines, line_count;
+    struct stored *stored; /* by instruction; NULL: not kept */
 };
 
 struct launch_memory *launch_memory_new(uint64_t most)
@@ -69,6 +71,7 @@ void launch_memory_free(struct launch_memory *m)
     free(m->blocks);
     free(m->kernel);
     free(m->lines);
+    free(m->stored);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -475,8 +478,9 @@ static int by_number(const void *pa, const void *pb)
 /* Names survive the module. */
 static void keep_names(struct launch_memory *m, const struct launch *l)
 {
-    m->kernel = strdup(l->kernel->entry->name);
-    m->syncs = l->kernel->global_sync;
+    char name[DEMANGLED_BYTES];
+    m->kernel = strdup(demangle(l->kernel->entry->name, name, sizeof name));
+    m->waited = kernel_waits(l->kernel);
     m->lines = calloc(l->kernel->insn_count + 1, sizeof *m->lines);
     if (!m->kernel || !m->lines) return;
     m->line_count = l->kernel->insn_count;
@@ -529,9 +533,28 @@ const char *launch_memory_kernel(const struct launch_memory *m)
     return m->kernel ? m->kernel : "";
 }
 
-bool launch_memory_syncs(const struct launch_memory *m)
+bool launch_memory_waited(const struct launch_memory *m)
 {
-    return m->syncs;
+    return m->waited;
+}
+
+void launch_memory_constants(struct launch_memory *m, const struct kernel *kernel)
+{
+    if (!m->stored) m->stored = stored_constants(kernel);
+}
+
+/* A writer of the sort that writes something else than the access; 0: none. */
+static uint64_t writer_beside(const struct launch_memory *m, const uint64_t who[2],
+                              const struct launch_access *a)
+{
+    for (int i = 0; i < 2; i++) {
+        const uint32_t insn = (uint32_t)who[i] & WHO_INSN;
+        if (!who[i]) continue;
+        if (!a->stores || !m->stored || insn >= m->line_count ||
+            !same_stored(a->stores, &m->stored[insn]))
+            return who[i];
+    }
+    return 0;
 }
 
 static uint64_t someone(const struct launch_memory *m, const struct piece *p, uint32_t whole,
@@ -541,8 +564,8 @@ static uint64_t someone(const struct launch_memory *m, const struct piece *p, ui
     uint64_t who = 0;
     if (!p->parts) {
         *wrote = true;
-        who = p->who[SORT_WRITE][0];
-        if (!who && !a->strong) who = p->who[SORT_STRONG][0];
+        who = writer_beside(m, p->who[SORT_WRITE], a);
+        if (!who && !a->strong) who = writer_beside(m, p->who[SORT_STRONG], a);
         if (who || !a->write) return who;
         *wrote = false;
         who = p->who[SORT_READ][0];
@@ -557,52 +580,73 @@ static uint64_t someone(const struct launch_memory *m, const struct piece *p, ui
     return who;
 }
 
-/* The pages are sorted: launch_memory_judge has run. */
-static const struct piece *sorted_pieces(const struct launch_memory *m, uint64_t address)
+static uint64_t address_of(const struct memory_page *page)
 {
-    const struct memory_page key = {.number = address / GLOBAL_PAGE + 1};
-    const struct memory_page *page =
-        m->page_slots ? bsearch(&key, m->pages, m->page_slots, sizeof key, by_number) : NULL;
-    return page ? page->pieces : NULL;
+    return (page->number - 1) * GLOBAL_PAGE;
+}
+
+/* The pages are sorted: launch_memory_judge has run. The first that does not end before the address. */
+static uint32_t page_from(const struct launch_memory *m, uint64_t address)
+{
+    const uint64_t number = address / GLOBAL_PAGE + 1;
+    uint32_t low = 0, high = m->page_slots;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (m->pages[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Who conflicts in bytes [from, to) of the page. */
+static uint64_t someone_in(const struct launch_memory *m, const struct memory_page *page,
+                           uint64_t from, uint64_t to, const struct launch_access *a, bool *wrote)
+{
+    uint64_t who = 0;
+    for (uint64_t at = from - address_of(page); !who && at < to - address_of(page);) {
+        const uint64_t low = at / GLOBAL_CELL * GLOBAL_CELL, high = low + GLOBAL_CELL;
+        const uint64_t end = to - address_of(page) < high ? to - address_of(page) : high;
+        who = someone(m, &page->pieces[low / GLOBAL_CELL], GLOBAL_CELL, (uint32_t)(at - low),
+                      (uint32_t)(end - low), a, wrote);
+        at = high;
+    }
+    return who;
 }
 
 uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_access *a,
                             bool *wrote)
 {
     const uint64_t end = a->address + a->bytes;
-    for (uint64_t at = a->address; at < end;) {
-        const uint64_t low = at / GLOBAL_CELL * GLOBAL_CELL, high = low + GLOBAL_CELL;
-        const struct piece *pieces = sorted_pieces(m, at);
-        uint64_t who = 0;
-        if (pieces)
-            who = someone(m, &pieces[at % GLOBAL_PAGE / GLOBAL_CELL], GLOBAL_CELL,
-                          (uint32_t)(at - low), (uint32_t)((end < high ? end : high) - low), a,
-                          wrote);
+    for (uint32_t i = page_from(m, a->address); i < m->page_slots; i++) {
+        const uint64_t page = address_of(&m->pages[i]);
+        uint64_t who;
+        if (page >= end) break;
+        who = someone_in(m, &m->pages[i], a->address > page ? a->address : page,
+                         end < page + GLOBAL_PAGE ? end : page + GLOBAL_PAGE, a, wrote);
         if (who) return (who & WHO_INSN) < m->line_count ? m->lines[who & WHO_INSN] : 1;
-        at = high;
     }
     return 0;
 }
 
-bool launch_memory_wrote(const struct launch_memory *m, uint64_t address, uint64_t bytes)
+uint64_t launch_memory_written(const struct launch_memory *m, uint64_t address)
 {
-    const uint64_t first = address / GLOBAL_PAGE + 1, end = address + bytes;
-    uint32_t low = 0, high = m->page_slots;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (m->pages[middle].number < first)
-            low = middle + 1;
-        else
-            high = middle;
+    const struct launch_access reads = {.address = address};
+    bool wrote;
+    for (uint32_t i = page_from(m, address); i < m->page_slots; i++) {
+        const uint64_t page = address_of(&m->pages[i]), end = page + GLOBAL_PAGE;
+        for (uint64_t at = address > page ? address : page; at < end;) {
+            const uint64_t cell = (at / GLOBAL_CELL + 1) * GLOBAL_CELL;
+            if (!someone_in(m, &m->pages[i], at, cell, &reads, &wrote)) {
+                at = cell;
+                continue;
+            }
+            while (!someone_in(m, &m->pages[i], at, at + 1, &reads, &wrote)) at++;
+            return at;
+        }
     }
-    for (; low < m->page_slots && (m->pages[low].number - 1) * GLOBAL_PAGE < end; low++) {
-        const uint64_t page = (m->pages[low].number - 1) * GLOBAL_PAGE;
-        struct launch_access a = {.address = page < address ? address : page};
-        bool wrote = false;
-        a.bytes = (end < page + GLOBAL_PAGE ? end : page + GLOBAL_PAGE) - a.address;
-        if (launch_memory_line(m, &a, &wrote)) return true;
-    }
-    return false;
+    return UINT64_MAX;
 }
 
 /* ---- launches that overlap ---- */

@@ -13,6 +13,7 @@
 #include "check/shadow.h"
 
 struct launch_memory;
+struct stored;
 struct world;
 
 enum memory_sort {
@@ -42,12 +43,15 @@ void launch_memory_judge(struct launch_memory *m, const struct launch *l);
 struct launch_access {
     uint64_t address, bytes;
     bool write, strong;
+    const struct stored *stores; /* the constant that it writes, or NULL */
 };
 const char *launch_memory_kernel(const struct launch_memory *m);
-/* Its kernel may have told other launches of what it did, by strong accesses. */
-bool launch_memory_syncs(const struct launch_memory *m);
-/* It wrote some of these bytes. */
-bool launch_memory_wrote(const struct launch_memory *m, uint64_t address, uint64_t bytes);
+/* Its kernel may have waited for other launches (constant.h, kernel_waits). */
+bool launch_memory_waited(const struct launch_memory *m);
+/* The first byte that it wrote, from `address` on; UINT64_MAX: none. */
+uint64_t launch_memory_written(const struct launch_memory *m, uint64_t address);
+/* Keeps which constants the kernel stores: two launches that store the same do not race. */
+void launch_memory_constants(struct launch_memory *m, const struct kernel *kernel);
 uint32_t launch_memory_line(const struct launch_memory *m, const struct launch_access *a,
                             bool *wrote);
 

@@ -881,6 +881,7 @@ void order_free(struct order *o)
     order_clusters_free(o);
     free(o->sampled);
     free(o->polls_seen);
+    free(o->stored);
     free(o->told_of);
     free(o);
 }

@@ -311,6 +311,8 @@ struct poll_exit {
     bool free;
 };
 
+struct stored;
+
 struct order {
     struct group *group;
     struct check *check;
@@ -328,6 +330,7 @@ struct order {
     uint64_t maps[MAPS_KEPT]; /* addresses of tensor maps in global memory that copies have used */
     uint32_t map_count;
     struct told *told; /* order_tell.c */
+    struct stored *stored; /* by instruction, once asked for (constant.h) */
     uint32_t told_count, told_capacity;
     struct poll_exit exits[POLL_EXITS];
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */

@@ -5,6 +5,7 @@
  */
 #include "ops/access.h"
 #include "check/check.h"
+#include "check/constant.h"
 #include "check/launch_memory.h"
 #include "machine/mem.h"
 #include "decode/names.h"
@@ -326,36 +327,60 @@ static void check_before(const struct accessor *a, const struct touch *t, uint64
     tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
 }
 
-/* A launch of another stream that no event orders with this one may run before it, after it, or beside it. Where either
- * kernel has strong accesses, these may order them. */
+static void tell_beside(const struct accessor *a, const struct touch *t, uint64_t address,
+                        const struct check_beside *b, uint32_t line, bool wrote)
+{
+    const char *where = b->in_graph ? "another branch of the graph" : "another stream";
+    char message[640], other[300];
+    if (b->memory)
+        (void)snprintf(other, sizeof other, "%s, a launch of %s, %s at line %u",
+                       launch_memory_kernel(b->memory), where, wrote ? "writes" : "reads", line);
+    else
+        (void)snprintf(other, sizeof other, "%s of %s %s", b->copied.name, where,
+                       wrote ? "writes" : "reads");
+    (void)snprintf(message, sizeof message,
+                   "%s global memory (0x%llx) that %s. Nothing orders the two %s, so either may "
+                   "come first, or both may run at the same time. Cheapest remedy: %s",
+                   t->write ? "writes" : "reads", (unsigned long long)address, other,
+                   b->in_graph ? "branches" : "streams",
+                   b->in_graph ? "an edge of the graph from the one node to the other."
+                               : "record an event behind the one and let the other's stream wait "
+                                 "for it, or submit both to one stream.");
+    tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
+}
+
+/* The constant that the access stores, found once for each instruction. */
+static const struct stored *stored_by(struct order *o, const struct insn *in)
+{
+    static const struct stored none;
+    if (in->is.class != INSN_STORE) return &none;
+    if (!o->stored) o->stored = stored_constants(o->kernel);
+    return o->stored ? &o->stored[in - o->kernel->insns] : &none;
+}
+
+/* What another stream does that no event orders with this launch may come before it, after it, or at the same time. Where
+ * either kernel looks at global memory by strong accesses, these may order them. */
 static void check_beside(const struct accessor *a, const struct touch *t, uint64_t address,
                          uint64_t bytes)
 {
     const struct check *check = a->o->check;
-    const struct launch_access access = {.address = address,
-                                         .bytes = bytes,
-                                         .write = t->write,
-                                         .strong = a->strong && a->e->in->is.scope >= SCOPE_GPU};
-    char message[640];
-    bool wrote = false;
+    struct launch_access access = {.address = address,
+                                   .bytes = bytes,
+                                   .write = t->write,
+                                   .strong = a->strong && a->e->in->is.scope >= SCOPE_GPU};
     if (check->beside_gone) order_sampled(a->o, SAMPLED_BESIDE, a->e->in);
+    if (t->write && check->beside_count) access.stores = stored_by(a->o, a->e->in);
     for (uint32_t i = 0; i < check->beside_count; i++) {
-        const struct launch_memory *m = check->beside[i];
-        const uint32_t line = launch_memory_line(m, &access, &wrote);
-        if (!line) continue;
-        if (a->o->kernel->global_sync || launch_memory_syncs(m)) {
-            order_sampled(a->o, SAMPLED_BESIDE, a->e->in);
+        const struct check_beside *b = &check->beside[i];
+        bool wrote = false;
+        uint32_t line = 0;
+        if (b->memory) line = launch_memory_line(b->memory, &access, &wrote);
+        if (!line && (b->memory || !copied_meets(&b->copied, address, bytes, t->write, &wrote)))
             continue;
-        }
-        (void)snprintf(message, sizeof message,
-                       "%s global memory (0x%llx) that %s, a launch of another stream, %s at line "
-                       "%u. Nothing orders the two streams, so either launch may come first, or "
-                       "both may run at the same time. Cheapest remedy: record an event behind "
-                       "the one and let the other's stream wait for it, or launch both in one "
-                       "stream.",
-                       t->write ? "writes" : "reads", (unsigned long long)address,
-                       launch_memory_kernel(m), wrote ? "writes" : "reads", line);
-        tell_alone(a->w, a->e->in, NO_LANE, FIND_RACE, "global memory", message, NULL, NULL);
+        if (check->waits || (b->memory && launch_memory_waited(b->memory)))
+            order_sampled(a->o, SAMPLED_BESIDE, a->e->in);
+        else
+            tell_beside(a, t, address, b, line, wrote);
     }
 }
 

@@ -1,9 +1,10 @@
 /*
- * Which launches may run beside each other. Streams execute here as work is submitted, but a GPU orders the launches of
- * two streams only by an event, a wait of the host, the legacy stream or the free of what they use. So each stream, each
- * event and the host know, of every stream, the last launch that is over by then. A launch is compared with those of
- * other streams that its stream does not know to be over (check.h). What they left is kept until the host has waited
- * for them, a few of them, and only where a program has two streams.
+ * Which launches, copies and fills may run beside each other. Streams execute here as work is submitted, but a GPU orders
+ * the work of two streams only by an event, a wait of the host, the legacy stream or the free of what they use, and the
+ * nodes of a graph only by its edges. So each stream, each event and the host know, of every stream, the last launch or copy
+ * that is over by then. A launch is compared with those of other streams that its stream does not know to be over
+ * (check.h); a copy is, too. What they left is kept until the host has waited for them, a few of them, and only where a
+ * program has two streams, or a graph has branches: each branch counts as a stream while the graph runs.
  */
 #ifndef SIM_BESIDE_H
 #define SIM_BESIDE_H
@@ -16,18 +17,24 @@ enum {
         64, /* the 65th stream shares a slot with an older one, and is taken to know what that one knows */
     SLOT_LEGACY = 0,
     SLOT_THREAD,
-    SLOT_FIRST
+    SLOT_FIRST,
+    BRANCH_SLOTS =
+        32, /* behind those of streams: branches of a graph beside the one that has its stream's */
+    SLOTS = STREAM_SLOTS + BRANCH_SLOTS
 };
 
-/* Of each slot, the number of the last launch that is known to be over, and of the last one that may be: a kernel with
- * strong accesses to global memory may have waited for it. Launches are counted from 1. */
+/* Of each slot, the number of the last launch or copy that is known to be over, and of the last one that may be: a kernel
+ * that looks at global memory by strong accesses may have waited for it. They are counted from 1. */
 struct known {
-    uint64_t launch[STREAM_SLOTS], maybe[STREAM_SLOTS];
+    uint64_t launch[SLOTS], maybe[SLOTS];
 };
 
 struct CUstream_st;
 struct CUevent_st;
 struct check;
+struct copy_request;
+struct fill_request;
+struct kernel;
 struct launch_memory;
 
 /* A new stream: its slot, and what the host knows. */
@@ -50,11 +57,23 @@ void beside_host_stream(const struct CUstream_st *stream);
 void beside_host_event(const struct CUevent_st *event);
 void beside_host_all(void);
 
+/* The nodes of a graph that runs now, in running order: what each comes after is behind its edges alone. NULL: in order,
+ * as is what has no memory for it. */
+struct known *beside_fork(uint32_t nodes);
+void beside_node_begin(struct known *clocks, uint32_t node);
+void beside_node_after(const struct known *clocks, uint32_t before);
+void beside_node_end(struct known *clocks, uint32_t node);
+/* All are over for what the stream does next. Frees the clocks. */
+void beside_join(struct known *clocks, uint32_t nodes);
+
 /* No launch of another stream may run beside one that begins now, or beside which that one may run. */
 bool beside_alone(void);
 /* For a launch that begins: what it is to be compared with. Returns a number for beside_end. */
-uint32_t beside_begin(struct check *check);
+uint32_t beside_begin(struct check *check, const struct kernel *kernel);
 /* It is over, and this is what it did to memory (NULL: nobody knows). */
-void beside_end(uint32_t slot, struct launch_memory *memory);
+void beside_end(uint32_t slot, struct launch_memory *memory, const struct kernel *kernel);
+/* A copy or a fill of the stream that works now: compares it, and keeps it as launches are kept. */
+void beside_copy(const struct copy_request *request);
+void beside_fill(const struct fill_request *request);
 
 #endif

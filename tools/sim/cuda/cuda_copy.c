@@ -72,11 +72,18 @@ void fill_execute(const struct fill_request *fill)
 
 /* ---- entering ---- */
 
-/* A copy into the host's pageable memory is over when the call returns, in whatever stream (CUDA Driver API, "API
- * synchronization behavior"). */
-static bool fills_host(const struct copy_request *request)
+static bool is_devices(const void *at)
 {
     uint64_t base, size;
+    return mem_range(address_of(at), 1, &base, &size) && !memory_of_host(address_of(at));
+}
+
+/* Whether the host has waited when the call returns (CUDA Driver API, "API synchronization behavior"): for a copy into
+ * its pageable memory, in whatever stream, and for one that is not asynchronous, but not from device to device. */
+static bool host_waits(const struct copy_request *request, bool async)
+{
+    uint64_t base, size;
+    if (!async) return !is_devices(request->dst) || !is_devices(request->src);
     return !mem_range(address_of(request->dst), 1, &base, &size);
 }
 
@@ -98,7 +105,7 @@ int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream s
         rc = 0;
     if (!rc) rc = stream_submit(s, &work);
     if (!rc && !async) deferred_finish_stream(s); /* a default one, which nobody destroys */
-    if (!rc && !s->capture && (!async || fills_host(request))) beside_host_stream(s);
+    if (!rc && !s->capture && host_waits(request, async)) beside_host_stream(s);
     return rc;
 }
 

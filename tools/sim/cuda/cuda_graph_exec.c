@@ -233,13 +233,17 @@ static int run_kernel(struct run *run, const struct CUgraphNode_st *n)
 
 static int run_copy(const struct copy_body *copy)
 {
+    struct copy_request request = copy->request;
     int rc = copy->explicit_params ? copy3d_check(&copy->params, true) : copy_check(&copy->request);
 
     if (rc) return rc;
-    if (copy->explicit_params)
+    if (copy->explicit_params) {
         copy3d_execute(&copy->params);
-    else
+        if (copy3d_request(&copy->params, &request)) return 0;
+    } else {
         copy_execute(&copy->request);
+    }
+    beside_copy(&request);
     return 0;
 }
 
@@ -299,8 +303,10 @@ static int run_node(struct run *run, struct CUgraphNode_st *n)
     case HEWN_CU_NODE_MEMCPY: return run_copy(&n->copy);
     case HEWN_CU_NODE_MEMSET:
         rc = fill_check(&n->fill);
-        if (!rc) fill_execute(&n->fill);
-        return rc;
+        if (rc) return rc;
+        fill_execute(&n->fill);
+        beside_fill(&n->fill);
+        return 0;
     case HEWN_CU_NODE_HOST:
         beside_hosts();
         host_execute(n->host.function, n->host.user);
@@ -324,8 +330,29 @@ static int run_node(struct run *run, struct CUgraphNode_st *n)
     }
 }
 
+/* Each node comes right behind the one before. */
+static bool in_a_row(const struct CUgraph_st *graph)
+{
+    for (uint32_t i = 1; i < graph->count; i++)
+        if (!edges_have(&graph->nodes[i]->in, graph->nodes[i - 1])) return false;
+    return true;
+}
+
+static int run_in_order(struct run *run, struct CUgraphNode_st *n, struct known *clocks)
+{
+    int rc;
+
+    if (!clocks) return n->enabled ? run_node(run, n) : 0;
+    beside_node_begin(clocks, n->index);
+    for (uint32_t i = 0; i < n->in.count; i++) beside_node_after(clocks, n->in.at[i].node->index);
+    rc = n->enabled ? run_node(run, n) : 0;
+    beside_node_end(clocks, n->index);
+    return rc;
+}
+
 static int run_graph(struct run *run, struct CUgraph_st *graph)
 {
+    struct known *clocks = in_a_row(graph) ? NULL : beside_fork(graph->count);
     int rc = 0;
 
     for (uint32_t i = 0; i < graph->condition_count; i++) {
@@ -333,7 +360,8 @@ static int run_graph(struct run *run, struct CUgraph_st *graph)
         if (c->assigns) *(uint32_t *)(uintptr_t)c->address = c->value;
     }
     for (uint32_t i = 0; i < graph->count && !rc && !run->context->fault; i++)
-        if (graph->nodes[i]->enabled) rc = run_node(run, graph->nodes[i]);
+        rc = run_in_order(run, graph->nodes[i], clocks);
+    beside_join(clocks, graph->count);
     return rc;
 }
 

@@ -384,7 +384,7 @@ static int report_repeated(const struct launch_request *request, const struct re
 
     if (!report) return HEWN_CU_OUT_OF_MEMORY;
     launch_settled();
-    beside_end(beside_begin(&(struct check){0}), NULL);
+    beside_end(beside_begin(&(struct check){0}, NULL), NULL, NULL);
     if (basis->sampled != SAMPLED_REASON_COUNT)
         report_sampled(report, basis->sampled, basis->file, basis->line);
     report_end(report);
@@ -448,7 +448,7 @@ static void watch_begin(struct watched *w, const struct launch_request *request)
     w->check = (struct check){.keeps_memory = true, .keeps_counters = true};
     w->check.before = w->before = take_memory(request);
     w->check.counters_before = w->counters = take_counters(request->function);
-    w->slot = beside_begin(&w->check);
+    w->slot = beside_begin(&w->check, l->kernel);
     check_attach(&w->check, l, w->report);
     late_attach(&w->late, l);
     if (l->check_level && driver.aliased) report_sampled(w->report, SAMPLED_ALIASED, NULL, 0);
@@ -460,8 +460,9 @@ static void watch_begin(struct watched *w, const struct launch_request *request)
 static void watch_end(struct watched *w, const struct launch_request *request)
 {
     const char *trace = getenv("HEWN_SIM_TRACE"), *sheet = getenv("HEWN_SIM_WORKSHEET");
-    beside_end(w->slot, w->check.memory);
-    while (w->check.beside_count) launch_memory_free(w->check.beside[--w->check.beside_count]);
+    beside_end(w->slot, w->check.memory, w->launch.kernel);
+    while (w->check.beside_count)
+        launch_memory_free(w->check.beside[--w->check.beside_count].memory);
     keep_memory(w->check.memory, w->before, request);
     keep_counters(request->function, w->check.counters, w->counters);
     if (w->timeline) trace_end(w->timeline, &w->launch, driver.launches, trace);

@@ -67,8 +67,14 @@ int work_run(struct CUctx_st *context, struct work *work)
     if (work->kind != WORK_LAUNCH) launch_settled();
     switch (work->kind) {
     case WORK_LAUNCH: return running_launch(context, &work->launch, &work->running);
-    case WORK_COPY: copy_execute(&work->copy); break;
-    case WORK_FILL: fill_execute(&work->fill); break;
+    case WORK_COPY:
+        copy_execute(&work->copy);
+        beside_copy(&work->copy);
+        break;
+    case WORK_FILL:
+        fill_execute(&work->fill);
+        beside_fill(&work->fill);
+        break;
     case WORK_HOST:
         beside_hosts();
         host_execute(work->host.function, work->host.user);
