@@ -41,6 +41,12 @@ level_2 ok-warp-speaks 1 -DFENCE 'warning: proxy' 'comes after the last barrier'
 level_2 ok-warp-speaks 1 -DGLOBAL 'warning: proxy' 'of global memory'
 level_2 ok-warp-speaks 0 -DFIXED "$clean"
 level_2 ok-warp-speaks 0 '-DREAD -DFIXED' "$clean"
+level_2 ok-lanes-fence 0 '' "$clean"
+level_2 ok-lanes-fence 0 -DFIXED "$clean"
+level_2 lanes-fence-ahead 1 '' 'warning: proxy' 'puts between the two'
+level_2 lanes-fence-ahead 1 -DPASSED 'warning: proxy'
+level_2 lanes-fence-ahead 0 -DTOLD "$clean"
+level_2 lanes-fence-ahead 0 -DFIXED "$clean"
 level_2 ok-init-unfenced 1 '' 'warning: mbarrier-init-order' 'visible to that'
 level_2 ok-init-unfenced 0 -DFIXED "$clean"
 level_2 ok-init-unfenced 0 -DPROXY "$clean"
@@ -93,6 +99,8 @@ for d in '' -DFILLS -DGLOBAL -DSLEEPS; do in_step lanes-spoken-for $d; done
 for d in '' -DSTORED -DOWN -DGIVEN '-DSTORED -DLOADED' '-DSTORED -DGIVEN'; do in_step lanes-heard-by-one "$d"; done
 for d in '' -DPASSED -DGIVEN '-DGIVEN -DNARROW' -DAGAIN '-DGIVEN -DAGAIN' -DCOPIES; do in_step lanes-fence-ahead "$d"; done
 form lanes-fence-ahead 0 -DTOLD 'proved for every order' "1 clean,$clean$"
+form ok-warp-speaks 0 -DFENCE 'lanes of a warp are in order here only as long as they run together' "$clean"
+form ok-lanes-fence 0 '' 'proved for every order' "$clean"
 form pegainfer-542 1 '' 'error: mbarrier-overrun'
 if head -n 1 "$work.log" | grep -q 'error: mbarrier-overrun'; then ok; else fail 'pegainfer-542: a race is told ahead of its cause' "$(head -n 1 "$work.log")"; fi
 for seed in 5 7 8; do

@@ -105,12 +105,21 @@ static void on_copy_wait(struct fenced *f, const struct event *e)
     if (e->in->is.waits == WAITS_ISSUED || !e->value) f->copies &= ~e->lanes;
 }
 
-static void fence_space(struct fenced_writes *s, uint32_t lanes)
+/* What these lanes have written needs no more looking at. */
+static void settle_lanes(struct fenced_writes *s, uint32_t lanes)
 {
     s->trusted &= ~lanes;
     s->fresh &= ~lanes;
     unreach(s, lanes);
-    unbridge(s, lanes | s->fresh);
+    unbridge(s, lanes);
+}
+
+/* whole: by all lanes. Else those that do not fence have yet to be told of the fences of the others. */
+static void fence_space(struct fenced_writes *s, uint32_t lanes, bool whole)
+{
+    const uint32_t own = (s->trusted | s->fresh) & lanes;
+    if (whole) settle_lanes(s, lanes);
+    unbridge(s, s->fresh);
     for (uint32_t rest = s->fresh; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
         add_bytes(&s->old, lane, !(s->trusted >> lane & 1), s->latest.low[lane],
@@ -120,19 +129,20 @@ static void fence_space(struct fenced_writes *s, uint32_t lanes)
     s->fresh = 0;
     for (uint32_t rest = s->trusted ? lanes : 0; rest; rest &= rest - 1) {
         const uint32_t lane = first_lane(rest);
-        s->bridged[lane] |= s->reach[lane];
-        s->passed |= s->reach[lane];
+        s->bridged[lane] |= s->reach[lane] | (whole ? 0 : own & 1U << lane);
+        s->passed |= s->bridged[lane];
     }
 }
 
 static void on_fence(struct fenced *f, const struct event *e)
 {
-    if (e->space != SPACE_GLOBAL) fence_space(&f->space[0], e->lanes);
-    if (e->space != SPACE_SHARED) fence_space(&f->space[1], e->lanes);
+    const bool whole = e->lanes == e->warp->live;
+    if (e->space != SPACE_GLOBAL) fence_space(&f->space[0], e->lanes, whole);
+    if (e->space != SPACE_SHARED) fence_space(&f->space[1], e->lanes, whole);
 }
 
 /* Lanes know what any of them knew. */
-static void meet(struct fenced_writes *s, uint32_t lanes)
+static void meet(struct fenced_writes *s, uint32_t lanes, bool whole)
 {
     uint32_t reach = (s->trusted | s->fresh) & lanes, bridged = 0;
     if (!(s->trusted | s->fresh)) return;
@@ -146,6 +156,7 @@ static void meet(struct fenced_writes *s, uint32_t lanes)
     }
     s->reached |= reach;
     s->passed |= bridged;
+    if (whole) settle_lanes(s, s->trusted & bridged & ~s->fresh);
 }
 
 /* Lanes hand on what they know, by an arrival at an mbarrier, or take what others have handed on. */
@@ -273,7 +284,7 @@ void fenced_event(struct order *o, struct order_warp *w, const struct event *e)
     case EV_BARRIER_PASS:
     case EV_CLUSTER_ARRIVE:
     case EV_CLUSTER_PASS:
-        for (int i = 0; i < 2; i++) meet(&f->space[i], e->lanes);
+        for (int i = 0; i < 2; i++) meet(&f->space[i], e->lanes, e->lanes == e->warp->live);
         if (e->kind == EV_BARRIER_ARRIVE || e->kind == EV_CLUSTER_ARRIVE) on_release(o, w, e);
         return;
     case EV_GROUP_WAIT:

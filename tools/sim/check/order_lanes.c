@@ -1,6 +1,7 @@
 /*
  * Order between lanes of one warp (order_lanes.h). PTX ISA "bar.warp.sync": participating threads' accesses are
- * ordered; "Async Proxy": the writer's fence comes before the barrier. Other warps learn of a lane's accesses
+ * ordered. "Causality order": a proxy fence counts where it stands on the way from the write to the operation, so it is the
+ * writer's, ahead of the barrier, or that of a lane which the barrier has told. Other warps learn of a lane's accesses
  * from its own arrivals or from a lane that it has met. An arrival at an mbarrier counts as a handover of
  * all that its lanes did (hides, never invents), and so do lists that are full.
  */
@@ -18,10 +19,11 @@ enum { SPANS = 16, READS = 8, HOLDS = 16 };
 struct span {
     uint64_t low, high;
     const struct insn *in;
-    bool fenced;    /* by fence.proxy.async since */
-    bool elsewhere; /* by fence.proxy.async.global only */
-    bool met;       /* a barrier of lanes since: generic accesses of the others are in order */
-    bool ready;     /* the same of the fence: so is the async proxy */
+    bool fenced;      /* by fence.proxy.async since */
+    bool elsewhere;   /* by fence.proxy.async.global only */
+    bool met;         /* a barrier of lanes since: generic accesses of the others are in order */
+    bool ready;       /* the same of the fence: so is the async proxy */
+    uint32_t bridged; /* lanes that have made one behind such a barrier, or have met one that has */
     bool
         told; /* a release since, by its lane or by one that it has met: other warps' accesses are */
     bool handed; /* the same of the fence */
@@ -104,7 +106,8 @@ static void tell_written(struct lanes *l, const struct event *e, const struct sp
         "this warp wrote (line %u) with no %s. Lanes that run converged hide it. Cheapest "
         "remedy: fence.proxy.async by the writers, then bar.warp.sync, then the operation.",
         (unsigned long long)s->low, (unsigned long long)s->high - 1, lane, s->in->src->pos.line,
-        s->fenced ? "bar.warp.sync since" : "fence.proxy.async of its own before a bar.warp.sync");
+        s->fenced ? "bar.warp.sync since"
+                  : "fence.proxy.async that a bar.warp.sync puts between the two");
 }
 
 static void tell_unfenced(struct lanes *l, const struct event *e, const struct span *s,
@@ -267,7 +270,8 @@ static void read_range(struct lanes *l, struct lane_record *r, const struct even
         for (uint32_t k = 0; k < r->spans[i]; k++) {
             const struct span *s = &r->span[i][k];
             if (!overlap(low, high, s->low, s->high)) continue;
-            if (s->ready || (own && (s->fenced || !s->elsewhere))) continue;
+            if (s->ready || s->bridged & r->issuers || (own && (s->fenced || !s->elsewhere)))
+                continue;
             if (own)
                 tell_unfenced(l, &at, s, i);
             else
@@ -296,7 +300,7 @@ static void publish(struct lane_record *r, uint32_t lanes)
         for (uint32_t k = 0; k < r->spans[i]; k++) {
             struct span *s = &r->span[i][k];
             s->told |= own || s->met;
-            s->handed |= own ? s->fenced : s->ready;
+            s->handed |= (own ? s->fenced : s->ready) || s->bridged & lanes;
             if (s->ready && s->handed) continue;
             r->span[i][kept++] = *s;
             if (!settled(s)) open_span(r, s->low, s->high);
@@ -345,7 +349,7 @@ static void on_access(struct lanes *l, struct lane_record *r, const struct event
     }
 }
 
-/* The lanes know of each other; of writes only what their own fences covered reaches the async proxy. */
+/* The lanes know of each other, and of what is fenced. */
 static void on_meet(struct lane_record *r, uint32_t lanes)
 {
     uint32_t kept = 0;
@@ -359,6 +363,9 @@ static void on_meet(struct lane_record *r, uint32_t lanes)
         }
         for (uint32_t k = 0; k < r->reads[lane]; k++) r->read[lane][k].met = true;
     }
+    for (uint32_t i = 0; i < WARP_LANES; i++)
+        for (uint32_t k = 0; k < r->spans[i]; k++)
+            if (r->span[i][k].bridged & lanes) r->span[i][k].bridged |= lanes;
     for (uint32_t k = 0; k < r->holds; k++)
         if (!r->hold[k].awaited || !(lanes >> r->hold[k].lane & 1)) r->hold[kept++] = r->hold[k];
     r->holds = kept;
@@ -378,16 +385,20 @@ static bool releases(const struct insn *in)
            (in->is.class != INSN_MMA || in->is.engine != ENGINE_TENSOR);
 }
 
-/* fence.proxy.async.global is no matter of shared memory. */
+/* fence.proxy.async.global is no matter of shared memory. Behind a barrier a lane's fence covers what others wrote. */
 static void on_fence(struct lane_record *r, const struct event *e)
 {
-    bool elsewhere = e->space == SPACE_GLOBAL;
-    for (uint32_t rest = e->lanes; rest; rest &= rest - 1)
-        for (uint32_t k = 0, lane = first_lane(rest); k < r->spans[lane]; k++) {
+    const bool elsewhere = e->space == SPACE_GLOBAL;
+    for (uint32_t lane = 0; lane < WARP_LANES; lane++) {
+        const bool own = e->lanes >> lane & 1;
+        for (uint32_t k = 0; k < r->spans[lane]; k++) {
             struct span *s = &r->span[lane][k];
+            if (!elsewhere && s->met) s->bridged |= e->lanes;
+            if (!own) continue;
             *(elsewhere ? &s->elsewhere : &s->fenced) = true;
             open_span(r, s->low, s->high);
         }
+    }
 }
 
 static void on_group(struct lane_record *r, const struct event *e)
