@@ -74,12 +74,17 @@ steps() {
     part gemm 900 --record "$out/results-gemm.txt"
     part indexer 180
     part grouped 300
+    part kinds 300
     part scaled 300
+    part grouped_sum 120
+    part tuning 180
     step one-attention 60 "$bin/attention" --case 1
     part attention 900 --record "$out/results-attention.txt"
     part mla 300
     part serving 180
     part host 120
+    part kernels 300
+    part engine_model 180
     # Times, to stand beside the cycle model's.
     [ "$suite" ] && return
     step products 300 "$bin/bench_products" --seconds 120 512x512x512 4096x4096x4096 8192x8192x8192 16384x16384x16384 \
