@@ -55,6 +55,20 @@ want 'the kernel as it is written' 'in lib::races<4>, launch 1' "$out"
 want 'the JSON line' '"kernel":"_ZN3lib5racesILi4EEEvPj","file":"/src/helper.cuh","line":5,"launch":1,.*,"repeats":0,"ptx_line":21}$' "$report"
 want 'the calls in JSON' '{"file":"/src/helper.cuh","line":33,"note":"inlined here"},{"file":"/src/app.cu","line":20,' "$report"
 
+# Code of the toolkit's headers: the line that calls it. Where there is no other line, the header's.
+for header in /usr/local/cuda/include/x.hpp /opt/cuda-13.0/targets/sbsa-linux/include/x.hpp \
+    /v/nvidia/cu13/include/cccl/cuda/x.h /usr/include/sm_30_intrinsics.hpp; do
+    sed "s|/src/helper.cuh|$header|" "$work/located.ptx" >"$work/header.ptx"
+    HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/header.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+    want "the line that calls $header" '^/src/app.cu:20: error: oob' "$out"
+    sed "s|/src/app.cu|$header|" "$work/header.ptx" >"$work/headers.ptx"
+    HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/headers.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+    want "a line of $header" "^$header:5: error: oob" "$out"
+done
+sed 's|/src/helper.cuh|/src/cuda-kernels/x.cuh|' "$work/located.ptx" >"$work/header.ptx"
+HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/header.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+want 'a header of the program' '^/src/cuda-kernels/x.cuh:5: error: oob' "$out"
+
 # Without .loc: the file's own name and lines.
 sed '/^\.loc/d' "$work/located.ptx" >"$work/plain.ptx"
 HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/plain.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1

@@ -114,6 +114,32 @@ static const struct ptx_loc *keep_loc(struct parser *p, const uint64_t at[3],
     return loc;
 }
 
+/* A header of the CUDA toolkit, as it is installed, packaged for Python or part of a distribution. */
+static bool of_toolkit(const char *file)
+{
+    static const char *const roots[] = {"/usr/include/", "/usr/local/cuda/", "/opt/cuda/"};
+    static const char *const parts[] = {"/cuda-", "-linux/include/", "/nvidia/cu",
+                                        "/include/cccl/"};
+
+    if (!strstr(file, "/include/")) return false;
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++)
+        if (!strncmp(file, roots[i], strlen(roots[i]))) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *at = strstr(file, parts[i]);
+        if (at && (i || (at[6] >= '0' && at[6] <= '9'))) return true;
+    }
+    return false;
+}
+
+/* Of code from such headers, the call that put it here: readers look for their own line. */
+static const struct ptx_loc *own_place(const struct ptx_loc *loc)
+{
+    const struct ptx_loc *own = loc;
+
+    while (own && of_toolkit(own->file)) own = own->inlined_at;
+    return own ? own : loc; /* all of it is the toolkit's */
+}
+
 bool parse_loc(struct parser *p)
 {
     uint64_t at[3] = {0}, call[3] = {0};
@@ -139,5 +165,6 @@ bool parse_loc(struct parser *p)
     }
     p->loc = keep_loc(p, at, outer);
     if (p->loc) p->loc_last = p->loc;
+    p->loc = own_place(p->loc);
     return true;
 }
