@@ -34,6 +34,8 @@ struct hewn_context {
     struct hewn_limits limits;
     pthread_mutex_t loading;              /* held while modules are added */
     _Atomic(struct hewn_loaded *) loaded; /* newest first; read without the lock */
+    _Atomic(void *)
+        gemm_model; /* what the first plan of a product computes for all; malloc, or NULL */
 };
 
 /* Makes the context current until the pop. Failure changes nothing. */

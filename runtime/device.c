@@ -135,6 +135,7 @@ static int create_context(const hewn_driver *driver, hewn_cu_context cu, hewn_cu
     context->info = facts.info;
     context->limits = facts.limits;
     atomic_init(&context->loaded, NULL);
+    atomic_init(&context->gemm_model, NULL);
     *out = context;
     return HEWN_OK;
 }
@@ -142,6 +143,7 @@ static int create_context(const hewn_driver *driver, hewn_cu_context cu, hewn_cu
 static void free_context(hewn_context *context)
 {
     pthread_mutex_destroy(&context->loading);
+    free(atomic_load(&context->gemm_model));
     free(context);
 }
 

@@ -371,43 +371,58 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
            (d->act == HEWN_ACT_SWIGLU ? GEMM_CAN_GLU : 0);
 }
 
+/* The first plan of a context makes it. */
+static int find_model(hewn_context *context, const char *target, const struct hewn_gemm_model **out,
+                      hewn_error *err)
+{
+    void *there = atomic_load(&context->gemm_model);
+    *out = there;
+    if (there) return HEWN_OK;
+    struct hewn_gemm_model *fresh =
+        hewn_gemm_model_create(target, (uint32_t)context->info.sm_count, can_cluster(context));
+    if (!fresh) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
+    *out = fresh;
+    if (atomic_compare_exchange_strong(&context->gemm_model, &there, fresh)) return HEWN_OK;
+    free(fresh); /* another thread was faster */
+    *out = there;
+    return HEWN_OK;
+}
+
 /* The table's kernel, where it has one for one slice that can compute this; else the kernel stays NULL. */
 static void look_up(const hewn_context *context, const hewn_gemm_desc *d,
                     const struct gemm_operand *operands, const char *target,
-                    const struct hewn_gemm_extent *extent, int clusters,
+                    const struct hewn_gemm_model *model, const struct hewn_gemm_extent *extent,
                     struct hewn_gemm_choice *choice)
 {
     const struct gemm_table_line *line = hewn_gemm_table_find(d, target, context->info.sm_count);
     if (!line || line->slices > 1 ||
-        hewn_gemm_choose(target, line->variant, line->parts, extent,
-                         (uint32_t)context->info.sm_count, clusters, choice, NULL))
+        hewn_gemm_choose(model, line->variant, line->parts, extent, choice, NULL))
         return;
     if (choice->kernel && check_can(choice->kernel, d, operands, NULL)) choice->kernel = NULL;
     choice->cost = 0; /* no slices are chosen */
 }
 
 /* Variant and parts: named, from the table, or chosen. */
-static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
+static int choose_variant(hewn_context *context, const hewn_gemm_desc *d,
                           const struct gemm_operand *operands, const char *target,
                           const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice,
                           hewn_error *err)
 {
-    int clusters = can_cluster(context);
-    uint32_t sm_count = (uint32_t)context->info.sm_count, parts = d->parts;
+    const struct hewn_gemm_model *model;
+    uint32_t parts = d->parts;
+    int status = find_model(context, target, &model, err);
+    if (status) return status;
     if (d->invariant && !parts) { /* parts of K as for a product of so many rows, whatever m is */
         struct hewn_gemm_extent some = *extent;
         some.m = GEMM_INVARIANT_M;
         some.batch = some.batch_a = some.batch_b = 1;
-        int status =
-            hewn_gemm_choose(target, d->variant, 0, &some, sm_count, clusters, choice, err);
+        status = hewn_gemm_choose(model, d->variant, 0, &some, choice, err);
         if (status) return status;
         parts = choice->parts;
         choice->kernel = NULL;
     }
-    look_up(context, d, operands, target, extent, clusters, choice);
-    int status = choice->kernel ? HEWN_OK
-                                : hewn_gemm_choose(target, d->variant, parts, extent, sm_count,
-                                                   clusters, choice, err);
+    look_up(context, d, operands, target, model, extent, choice);
+    if (!choice->kernel) status = hewn_gemm_choose(model, d->variant, parts, extent, choice, err);
     return status || !choice->kernel ? status : check_can(choice->kernel, d, operands, err);
 }
 
@@ -465,7 +480,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
     if (choice.kernel->fitted) {
-        (void)hewn_gemm_fit(choice.kernel, choice.parts, extent, (uint32_t)context->info.sm_count,
+        (void)hewn_gemm_fit(atomic_load(&context->gemm_model), choice.kernel, choice.parts, extent,
                             &plan->fitted);
         plan->kernel = &plan->fitted;
     }

@@ -1,24 +1,19 @@
-/* Which GEMM kernel, parts and slices of K cost least: a model of their time. */
-#include "gemm_kernels.h"
+/* Which GEMM kernel and parts of K cost least: a model of their time. */
+#include "gemm_cost.h"
 
 #include "error.h"
 #include "gemm_few.h"
 
-#include "../ptx/inc/gemm_combine.plan.h"
 #include "../ptx/sm_90a/gemm.plan.h"
 #include "../ptx/sm_90a/gemm_few.plan.h"
 
 #include <float.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     FIT_WAVES = 3 /* numbers of waves that a fitted tile is tried for */
 };
-
-static uint64_t ceil_div(uint64_t a, uint64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /*
  * Time of a product as a model of the machine, in SM cycles of an H200 in short runs (1.75 GHz). Only the
@@ -54,7 +49,7 @@ static const double askew = 1.306;        /* rows that begin inside a sector: 5 
 static const double memory_bytes = 2512;  /* a cycle, all SMs: 4.4 TB/s */
 static const double written = 0.8183,
                     askew_written = 2.013; /* a byte of D against one that is read */
-static const double start = 3781, start_cluster = 39.25, spread_cluster = 35.34;
+static const double start_cluster = 39.25, spread_cluster = 35.34;
 /* apart_early: what the launch before hides of the start while no two CTAs share a TPC. short_late: how much
  * longer spread tiles of 64 rows take to start. tall_between: between two tiles of 256 rows. cta_bytes:
  * bytes of memory that come to a CTA in a cycle. */
@@ -89,6 +84,7 @@ static const double start_finish = 76.51; /* what else an epilogue reads */
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
 static const double alone = 0.7875, crowd = 0.3441;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
+static const double few_bytes = 3100;   /* of memory, a cycle, that `few` is said to reach */
 static const double cache = 62e6;       /* bytes of a wave: what L2 keeps for the next */
 /* Of a cycle of the tensor cores, a row into an SM, a byte of memory. */
 static const double mma_power = 0.3978, row_power = 0.4032, byte_power = 0.005429,
@@ -116,11 +112,6 @@ static double stretch(uint32_t begins_askew)
     return begins_askew > 1 ? askew : 1;
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static double smaller(double a, double b)
 {
     return a < b ? a : b;
@@ -129,7 +120,7 @@ static double smaller(double a, double b)
 /* What two things take that overlap and hinder each other; with 0.26 the cube root of the sum of cubes. */
 static inline double both(double a, double b, double hindrance)
 {
-    double most = larger(a, b), ratio = smaller(a, b) / most;
+    double most = gemm_larger(a, b), ratio = smaller(a, b) / most;
     return most * (1 + hindrance * ratio * ratio * ratio);
 }
 
@@ -152,8 +143,7 @@ static double shift(const struct hewn_gemm_kernel *k, const struct hewn_gemm_ext
     return (k->tile_m * a + k->tile_n * b) / shared_bytes;
 }
 
-/* The share of rows that lie in two lines of 128 bytes, which take longer. */
-static double lines(const struct hewn_gemm_extent *p)
+double hewn_gemm_lines(const struct hewn_gemm_extent *p)
 {
     uint64_t bytes = p->k * p->in | 128;
     return 1 - (double)(bytes & -bytes) / 128;
@@ -163,7 +153,8 @@ static double lines(const struct hewn_gemm_extent *p)
 static inline double exchanged(const struct hewn_gemm_kernel *k, uint32_t parts)
 {
     uint32_t columns = k->tile_m * k->tile_n / 128, unit = 32;
-    double most = smaller((double)(ceil_div(ceil_div(columns, unit), parts) * unit), columns);
+    double most =
+        smaller((double)(gemm_ceil_div(gemm_ceil_div(columns, unit), parts) * unit), columns);
     return most * (parts - 1) * 128 * 4;
 }
 
@@ -171,7 +162,7 @@ static inline double exchanged(const struct hewn_gemm_kernel *k, uint32_t parts)
 static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p, double rows)
 {
     double through = loose_row * (p->loose_a * k->tile_m + p->loose_b * k->tile_n);
-    return larger(through, rows);
+    return gemm_larger(through, rows);
 }
 
 /* Of a kernel with tensor memory, in SM cycles of a B200, by the rates of the simulator's model
@@ -185,70 +176,61 @@ static const double stored_column = 10, blackwell_start = 3200, pair_start = 300
  * load. */
 static double blackwell_rows(double rows, double asked, double sms)
 {
-    return larger(1.62 * rows, 128 * asked * sms / blackwell_l2);
+    return gemm_larger(1.62 * rows, 128 * asked * sms / blackwell_l2);
 }
 
-static double tensor_memory_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                                 uint32_t sm_count)
+__attribute__((cold)) static double tensor_memory_cost(const struct hewn_gemm_kernel *k,
+                                                       const struct hewn_gemm_extent *p,
+                                                       uint32_t sm_count)
 {
     const uint32_t cluster = k->pair_m * k->pair_n;
-    uint64_t tiles = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
-                     ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
+    uint64_t tiles = gemm_ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
+                     gemm_ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
     /* A GPC has an even number of SMs, which need not be a multiple of four. */
     const uint32_t clusters = sm_count / cluster - (cluster > 2 && sm_count > 8 * cluster);
-    double waves = (double)ceil_div(tiles * p->batch, clusters);
-    double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
+    double waves = gemm_real(gemm_ceil_div(tiles * p->batch, clusters));
+    double blocks = gemm_real(gemm_ceil_div(p->k, hewn_gemm_tile_k(k, p->in)));
     double rows = k->tile_m + (double)k->tile_n / k->pair_m;
-    double multiply = larger(column_cycles * k->tile_n, operand_cycles * rows);
-    double at_once = smaller(clusters, (double)(tiles * p->batch)) * cluster;
+    double multiply = gemm_larger(column_cycles * k->tile_n, operand_cycles * rows);
+    double at_once = smaller(clusters, gemm_real(tiles * p->batch)) * cluster;
     double asked = rows - k->tile_m + (double)k->tile_m / k->pair_n;
     double loads = blackwell_rows(rows, asked, at_once);
     if (k->can & GEMM_CAN_LOOSE) loads = loose(k, p, 2 * loads) / 2; /* twice as many warps */
-    double block = larger(multiply * k->row_bytes / 32, loads);
+    double block = gemm_larger(multiply * k->row_bytes / 32, loads);
     double epilogue = stored_column * k->tile_n;
-    double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
-                       (double)p->k * p->in +
-                   (double)p->batch * (double)p->m * (double)p->n * p->out;
-    double run = waves * larger(blocks * block, epilogue);
-    return blackwell_start + (cluster > 1 ? pair_start : 0) + larger(run, bytes / blackwell_bytes) +
-           epilogue;
+    double bytes =
+        (gemm_real(p->batch_a) * gemm_real(p->m) + gemm_real(p->batch_b) * gemm_real(p->n)) *
+            gemm_real(p->k) * p->in +
+        gemm_real(p->batch) * gemm_real(p->m) * gemm_real(p->n) * p->out;
+    double run = waves * gemm_larger(blocks * block, epilogue);
+    return blackwell_start + (cluster > 1 ? pair_start : 0) +
+           gemm_larger(run, bytes / blackwell_bytes) + epilogue;
 }
 
 /* The same where rows of A are columns of the MMA. */
-static double few_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                             uint32_t sm_count, int clusters)
+__attribute__((cold)) static double few_lanes_cost(const struct hewn_gemm_kernel *k,
+                                                   const struct hewn_gemm_extent *p,
+                                                   uint32_t sm_count, int clusters)
 {
     struct hewn_gemm_few s;
     hewn_gemm_few_shape(p, k->few, clusters ? 1 : 0, sm_count, &s);
     if (s.share > 1) sm_count = hewn_gemm_clusters(sm_count, s.share) * s.share;
-    uint64_t tiles = ceil_div(p->n, s.columns) * p->batch;
-    double waves = (double)ceil_div(tiles, sm_count);
-    double at_once = smaller((double)tiles, sm_count);
-    double blocks = (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in)), rows = s.rows;
-    double multiply = larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
-    double loaded = (double)p->m + s.columns, asked = (double)p->m / s.share + s.columns;
-    double block = larger(multiply * k->row_bytes / 32, blackwell_rows(loaded, asked, at_once));
+    uint64_t tiles = gemm_ceil_div(p->n, s.columns) * p->batch;
+    double waves = gemm_real(gemm_ceil_div(tiles, sm_count));
+    double at_once = smaller(gemm_real(tiles), sm_count);
+    double blocks = gemm_real(gemm_ceil_div(p->k, hewn_gemm_tile_k(k, p->in))), rows = s.rows;
+    double multiply = gemm_larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
+    double loaded = gemm_real(p->m) + s.columns, asked = gemm_real(p->m) / s.share + s.columns;
+    double block =
+        gemm_larger(multiply * k->row_bytes / 32, blackwell_rows(loaded, asked, at_once));
     double epilogue = stored_column * rows;
-    double bytes = ((double)p->batch_a * (double)p->m + (double)p->batch_b * (double)p->n) *
-                       (double)p->k * p->in +
-                   (double)p->batch * (double)p->m * (double)p->n * p->out;
-    double run = waves * larger(blocks * block, epilogue);
-    return blackwell_start + larger(run, bytes / blackwell_bytes) + epilogue;
+    double bytes =
+        (gemm_real(p->batch_a) * gemm_real(p->m) + gemm_real(p->batch_b) * gemm_real(p->n)) *
+            gemm_real(p->k) * p->in +
+        gemm_real(p->batch) * gemm_real(p->m) * gemm_real(p->n) * p->out;
+    double run = waves * gemm_larger(blocks * block, epilogue);
+    return blackwell_start + gemm_larger(run, bytes / blackwell_bytes) + epilogue;
 }
-
-/* What does not depend on the kernel: clusters of so many CTAs, the last of more, that run at once on all SMs, and on
- * half of them; bytes of A and B, and of D, and the cycles that memory takes for them at least; the share of rows in
- * two lines. */
-struct machine {
-    uint32_t sm_count, clusters[HEWN_GEMM_CLUSTER + 2], apart[HEWN_GEMM_CLUSTER + 2];
-    int launches; /* clusters may be launched */
-};
-struct view {
-    const struct machine *machine;
-    const struct hewn_gemm_extent *p;
-    double operands, output, memory, lines;
-    int sliced; /* the problem stands for slices */
-};
 
 /* A product cut into tiles by a kernel. */
 struct cut {
@@ -276,43 +258,33 @@ static inline double again(const struct hewn_gemm_kernel *k, const struct hewn_g
                            const struct cut *c)
 {
     if (c->tiles_m * c->tiles_n <= c->clusters) return 0;
-    double row = (double)p->k * p->in;
+    double row = gemm_real(p->k) * p->in;
     double rows = smaller(smaller(c->tiles_m, k->raster_rows), c->clusters);
     double columns = smaller(c->tiles_n, c->clusters / rows + 1);
     double wave = row * (rows * k->tile_m * k->pair_m + columns * k->tile_n * k->pair_n);
     double times = c->tiles_m * c->tiles_n / c->clusters;
-    double more = times * wave - row * (double)(p->m + p->n);
+    double more = times * wave - row * gemm_real(p->m + p->n);
     double misses = smaller(1, 2 * (wave / cache - 1));
-    return more > 0 && misses > 0 ? (double)p->batch * misses * more : 0;
-}
-
-static uint32_t size_of(uint32_t cluster)
-{
-    return cluster > HEWN_GEMM_CLUSTER ? HEWN_GEMM_CLUSTER + 1 : cluster;
-}
-
-static struct machine machine_of(uint32_t sm_count, int clusters)
-{
-    struct machine s = {.sm_count = sm_count, .launches = clusters};
-    for (uint32_t i = 1; i <= HEWN_GEMM_CLUSTER + 1; i++) {
-        s.clusters[i] = hewn_gemm_clusters(sm_count, i);
-        s.apart[i] = hewn_gemm_clusters(sm_count / 2, i);
-    }
-    return s;
+    return more > 0 && misses > 0 ? gemm_real(p->batch) * misses * more : 0;
 }
 
 /* A, B and D as memory takes them: rows that begin askew, and D, for more than they are. */
-static struct view view_of(const struct machine *machine, const struct hewn_gemm_extent *p)
+struct gemm_view hewn_gemm_view(const struct hewn_gemm_model *model,
+                                const struct hewn_gemm_extent *p)
 {
-    double m = (double)p->m, n = (double)p->n;
-    double a = (double)p->batch_a * m * stretch(p->askew_a);
-    double b = (double)p->batch_b * n * stretch(p->askew_b);
-    struct view v = {
-        .machine = machine,
+    double m = gemm_real(p->m), n = gemm_real(p->n);
+    double a = gemm_real(p->batch_a) * m * stretch(p->askew_a);
+    double b = gemm_real(p->batch_b) * n * stretch(p->askew_b);
+    struct gemm_view v = {
+        .model = model,
         .p = p,
-        .operands = (a + b) * (double)p->k * p->in,
-        .output = (double)p->batch * m * n * p->out * written * (p->askew_d ? askew_written : 1),
-        .lines = lines(p),
+        .operands = (a + b) * gemm_real(p->k) * p->in,
+        .output = gemm_real(p->batch) * m * n * p->out * written * (p->askew_d ? askew_written : 1),
+        .lines = hewn_gemm_lines(p),
+        .row_a = stretch(p->askew_a) * row_cycles,
+        .row_b = stretch(p->askew_b) * row_cycles,
+        .k_blocks = gemm_ceil_div(p->k * p->in, GEMM_ROW_BYTES),
+        .finish = p->need & GEMM_CAN_FINISH ? start_finish : 0,
     };
     v.memory = (v.operands + v.output) / memory_bytes;
     return v;
@@ -331,40 +303,42 @@ static inline double power(const struct hewn_gemm_kernel *k, const struct hewn_g
                            const struct cut *c, double bytes, uint32_t sm_count)
 {
     double pair_m = k->pair_m, pair_n = k->pair_n, m = k->tile_m, n = k->tile_n;
-    double blocks = c->tiles_m * c->tiles_n * pair_m * pair_n * (double)p->batch *
-                    (double)ceil_div(p->k, hewn_gemm_tile_k(k, p->in));
+    double blocks = c->tiles_m * c->tiles_n * pair_m * pair_n * gemm_real(p->batch) *
+                    gemm_real(gemm_ceil_div(p->k, hewn_gemm_tile_k(k, p->in)));
     double block = m * n * k->row_bytes / 4096 * mma_power + (m / pair_n + n / pair_m) * row_power;
     return (blocks * block + bytes * byte_power) / sm_count;
 }
 
 /* From the last product of a tile until it is stored. Split, flat and loose store by element; broader tiles with
- * parts take as long for their sums. Rows of any length are stored so with parts, the more slowly the less they are
- * aligned. */
-static inline double epilogue_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                                 uint32_t parts)
+ * parts take as long for their sums. */
+static double epilogue_of(const struct hewn_gemm_kernel *k, int out_2)
 {
     double area = (double)k->tile_m * k->tile_n;
     if (k->fitted) return area / (k->exchanged ? fit_exchanged_area : fit_area);
     double time = area / (k->exchanged ? exchanged_area : epilogue_area);
-    if (p->out == 2 && !k->exchanged && k->tile_n > 64) time += direct * (k->tile_n % 64);
-    if (k->odd) return time + (parts > 1 ? by_odd_element * area / narrow : 0);
-    if (k->parts > 1 && area <= narrow)
+    if (out_2 && !k->exchanged && k->tile_n > 64) time += direct * (k->tile_n % 64);
+    if (!k->odd && k->parts > 1 && area <= narrow)
         time += k->can & GEMM_CAN_LOOSE ? by_loose_element : by_element;
     return time;
 }
 
+/* What rows in two lines take longer. */
+static inline double lines_of(const struct hewn_gemm_kernel *k)
+{
+    return k->fitted ? fit_lines : k->fetches ? two_lines : other_lines;
+}
+
 /* Cycles of a k-block's rows, by the CTA that fetches most. */
-static inline double rows_of(const struct hewn_gemm_kernel *k, const struct view *v, uint32_t parts,
-                             const struct cut *c)
+static inline double rows_of(const struct hewn_gemm_kernel *k, const struct gemm_view *v,
+                             uint32_t parts, const struct cut *c)
 {
     const struct hewn_gemm_extent *p = v->p;
     double rows =
-        fetch(k->tile_m, k->pair_n, (double)p->m, c->tiles_m * k->pair_m, c->waves, p->askew_a) +
-        fetch(k->tile_n, k->pair_m, (double)p->n, c->tiles_n * k->pair_n, c->waves, p->askew_b);
-    if (!k->odd)
-        rows *= 1 + (k->fitted ? fit_lines : k->fetches ? two_lines : other_lines) * v->lines;
+        fetch(k->tile_m, k->pair_n, gemm_real(p->m), c->tiles_m * k->pair_m, c->waves, p->askew_a) +
+        fetch(k->tile_n, k->pair_m, gemm_real(p->n), c->tiles_n * k->pair_n, c->waves, p->askew_b);
+    if (!k->odd) rows *= 1 + lines_of(k) * v->lines;
     if (parts > 1 && !k->fitted && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
-    if (k->odd) return larger(rows * odd_fetch, shift(k, p));
+    if (k->odd) return gemm_larger(rows * odd_fetch, shift(k, p));
     return k->can & GEMM_CAN_LOOSE ? loose(k, p, rows) : rows;
 }
 
@@ -383,53 +357,120 @@ static inline uint32_t columns_of(const struct hewn_gemm_kernel *k)
 }
 
 /* Cycles of a k-block on the tensor cores. */
-static inline double multiply_of(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                                 double area)
+static inline double multiply_of(const struct hewn_gemm_kernel *k, double area, int promoted)
 {
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
     if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
-    if (p->promoted)
+    if (promoted)
         multiply *= columns_of(k) <= TWO_COLUMNS ? promote_two
                     : k->tile_n >= 192           ? promote_wide
                                                  : promote;
     return multiply;
 }
 
-/* A kernel's tiles of a problem, whatever the parts. */
-struct work {
-    uint64_t tiles_m, tiles_n, tiles, k_blocks; /* tiles each of a cluster */
-    double area, multiply;
-};
-
-static inline struct work work_of(const struct hewn_gemm_kernel *k,
-                                  const struct hewn_gemm_extent *p)
+/* Of 1, 2, 4, 8, the logarithm to base 2. */
+static inline int log_of(uint32_t x)
 {
-    struct work w = {
-        .tiles_m = ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m),
-        .tiles_n = ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n),
-        .k_blocks = ceil_div(p->k * p->in, k->row_bytes),
-        .area = (double)k->tile_m * k->tile_n,
+    return (x > 1) + (x > 2) + (x > 4);
+}
+
+/* What the other terms leave of a kernel's time. Kernels of rows of any length were not fitted. */
+static void set_rest(struct gemm_terms *t, const struct hewn_gemm_kernel *k)
+{
+    if (k->odd || k->can & GEMM_CAN_LOOSE) return;
+    t->rest = rest_pair_n * log_of(k->pair_n);
+    if (k->fetches && k->fitted) t->rest_memory = rest_fit_memory;
+    if (k->fetches && !k->fitted)
+        t->rest_memory = rest_spread_memory * log_of(k->pair_m * k->pair_n) +
+                         (k->tile_m == 128 && k->tile_n <= 80
+                              ? rest_narrow_memory - rest_narrow_pair * log_of(k->pair_n)
+                              : 0);
+    t->rest_least = t->rest + smaller(t->rest_memory, 0);
+}
+
+/* .. and of slices, in the terms of the parts. */
+static inline double rest_of_parts(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    if (k->odd || k->can & GEMM_CAN_LOOSE) return 0;
+    return rest_slices + rest_slice_parts * log_of(parts < 4 ? parts : 4);
+}
+
+/* The terms that change with the tile. */
+static void set_tile(struct gemm_terms *t, const struct hewn_gemm_kernel *k)
+{
+    t->height = k->tile_m * k->pair_m;
+    t->width = k->tile_n * k->pair_n;
+    t->area = (double)k->tile_m * k->tile_n;
+    t->rows_a = (double)k->tile_m / k->pair_n;
+    t->rows_b = (double)k->tile_n / k->pair_m;
+    t->rest_late = k->tile_m == 256 && !k->odd && !(k->can & GEMM_CAN_LOOSE) ? rest_tall_late : 0;
+    for (int i = 0; i < 2; i++) t->epilogue[i] = epilogue_of(k, i);
+    for (int i = 0; i < 2; i++) t->multiply[i] = multiply_of(k, t->area, i);
+}
+
+__attribute__((cold)) static struct gemm_terms terms_of(const struct hewn_gemm_kernel *k)
+{
+    struct gemm_terms t = {
+        .begin = gemm_start - (k->fitted    ? fit_early
+                               : k->fetches ? spread_early
+                                            : 0),
+        .lines = lines_of(k),
     };
-    w.tiles = w.tiles_m * w.tiles_n * p->batch;
-    w.multiply = multiply_of(k, p, w.area);
-    return w;
+    if (k->fetches && !k->fitted && k->tile_m == 64) t.begin += short_late;
+    set_tile(&t, k);
+    set_rest(&t, k);
+    return t;
+}
+
+void hewn_gemm_set_work(struct gemm_work *w, const struct hewn_gemm_kernel *k,
+                        const struct gemm_terms *t, const struct gemm_view *v)
+{
+    const struct hewn_gemm_extent *p = v->p;
+    w->of = t;
+    w->tiles_m = gemm_ceil_div(p->m, t->height);
+    w->tiles_n = gemm_ceil_div(p->n, t->width);
+    w->tiles = w->tiles_m * w->tiles_n * p->batch;
+    w->k_blocks =
+        k->row_bytes == GEMM_ROW_BYTES ? v->k_blocks : gemm_ceil_div(p->k * p->in, k->row_bytes);
+    w->multiply = t->multiply[p->promoted != 0];
+    w->epilogue = t->epilogue[p->out == 2];
+    w->begin = t->begin + v->finish;
+    w->rows = (t->rows_a * v->row_a + t->rows_b * v->row_b) * (1 + t->lines * v->lines);
+    w->again =
+        (p->n >= p->m ? w->tiles_m * k->pair_m : w->tiles_n * k->pair_n) > 1 ? read_again : 1;
+}
+
+/* Whether tiles are stored while the next ones are multiplied. */
+static inline int late_of(const struct hewn_gemm_kernel *k, const struct gemm_terms *t, int out_2)
+{
+    return t->area >= 128 * 192 && out_2 && !k->exchanged && !k->fitted;
+}
+
+/* From one tile to the next of a CTA; the boxes that find no k-block to go with come on top. */
+static inline double least_between(const struct hewn_gemm_kernel *k, const struct gemm_terms *t,
+                                   int out_2)
+{
+    double between = k->fitted ? fit_fill + t->epilogue[out_2] * fit_exposed
+                               : fill + t->epilogue[out_2] * exposed;
+    if (late_of(k, t, out_2)) between = late_between;
+    return k->tile_m == 256 && !k->fitted ? between + tall_between : between;
 }
 
 /* What the tiles of the CTA that has most of them take, before the epilogue of the last, while none waits. */
-static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
-                            const struct work *w, const struct cut *c, double blocks,
-                            double epilogue)
+static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts,
+                            const struct gemm_view *v, const struct gemm_work *w,
+                            const struct cut *c, double blocks, double epilogue)
 {
-    const struct hewn_gemm_extent *p = v->p;
-    const double area = w->area, multiply = w->multiply, rows = rows_of(k, v, parts, c);
-    const double rest = (double)w->tiles - (c->waves - 1) * c->clusters;
-    double run, between = k->fitted ? fit_fill + epilogue * fit_exposed : fill + epilogue * exposed;
-    if (area >= 128 * 192 && p->out == 2 && !k->exchanged && !k->fitted)
-        between = late_between + (k->odd ? 0 : late_box * larger(0, late_boxes - blocks));
+    const double area = w->of->area, multiply = w->multiply, rows = rows_of(k, v, parts, c);
+    const double rest = gemm_real(w->tiles) - (c->waves - 1) * c->clusters;
+    double between = k->fitted ? fit_fill + epilogue * fit_exposed : fill + epilogue * exposed;
+    if (late_of(k, w->of, v->p->out == 2))
+        between = late_between + (k->odd ? 0 : late_box * gemm_larger(0, late_boxes - blocks));
     if (k->tile_m == 256 && !k->fitted) between += tall_between;
+    double run;
     if (k->odd || k->can & GEMM_CAN_LOOSE) {
-        run = blocks * larger(multiply, rows);
+        run = blocks * gemm_larger(multiply, rows);
         if (k->odd)
             run += (area > narrow ? odd_tile : odd_narrow) +
                    odd_cta * (c->waves > 1 ? c->clusters : rest);
@@ -444,75 +485,47 @@ static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts, co
             run += (c->waves - 1) * tile;
         }
     }
-    /* Of equal kernels, the one whose tiles read the larger operand once. */
-    if (p->n >= p->m ? w->tiles_m * k->pair_m > 1 : w->tiles_n * k->pair_n > 1) run *= read_again;
+    run *= w->again;
     if (k->fetches)
         run = run * (c->waves > 1 ? spread_waves : 1) +
               (k->fitted ? fit_pair : spread_start) * (k->pair_m * k->pair_n);
     return run;
 }
 
-/* Of 1, 2, 4, 8, the logarithm to base 2. */
-static inline int log_of(uint32_t x)
-{
-    return (x > 1) + (x > 2) + (x > 4);
-}
-
-/* What the other terms leave of a kernel's time, in parts of it: of all of it, of the share that memory takes, and of the
- * share that lies behind `rest_half`, about. Kernels of rows of any length were not fitted. */
-struct rest {
-    double always, memory, late;
-};
-
-static inline struct rest rest_of(const struct hewn_gemm_kernel *k, uint32_t parts, int sliced)
-{
-    struct rest r = {0};
-    if (k->odd || k->can & GEMM_CAN_LOOSE) return r;
-    r.always = rest_pair_n * log_of(k->pair_n);
-    if (sliced) r.always += rest_slices + rest_slice_parts * log_of(parts < 4 ? parts : 4);
-    if (k->fetches && k->fitted) r.memory = rest_fit_memory;
-    if (k->fetches && !k->fitted)
-        r.memory = rest_spread_memory * log_of(k->pair_m * k->pair_n) +
-                   (k->tile_m == 128 && k->tile_n <= 80
-                        ? rest_narrow_memory - rest_narrow_pair * log_of(k->pair_n)
-                        : 0);
-    if (k->tile_m == 256) r.late = rest_tall_late;
-    return r;
-}
-
 /* Or more than `enough`, if products, memory and what follows them alone take that. */
-static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
-                      const struct work *w, double enough)
+static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
+                      const struct gemm_work *w, double enough)
 {
     const struct hewn_gemm_extent *p = v->p;
-    const uint32_t sm_count = v->machine->sm_count;
-    if (k->few == HEWN_GEMM_LANES) return few_lanes_cost(k, p, sm_count, v->machine->launches);
+    const uint32_t sm_count = v->model->machine.sm_count;
+    if (k->few == HEWN_GEMM_LANES)
+        return few_lanes_cost(k, p, sm_count, v->model->machine.launches);
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
     if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
-    const double area = w->area;
-    uint32_t pair = k->pair_m * k->pair_n, size = size_of(pair * parts);
-    uint64_t clusters = v->machine->clusters[size],
-             waves = w->tiles <= clusters ? 1 : ceil_div(w->tiles, clusters);
-    double blocks = (double)(parts > 1 ? ceil_div(w->k_blocks, parts) : w->k_blocks);
-    double begin = start - (k->fitted ? fit_early : k->fetches ? spread_early : 0);
-    if (w->tiles <= v->machine->apart[size] && !(k->can & GEMM_CAN_LOOSE)) begin -= apart_early;
-    if (k->fetches && !k->fitted && k->tile_m == 64) begin += short_late;
+    const double area = w->of->area;
+    uint32_t pair = k->pair_m * k->pair_n, size = gemm_size_of(pair * parts);
+    uint64_t clusters = v->model->machine.clusters[size],
+             waves = w->tiles <= clusters ? 1 : gemm_ceil_div(w->tiles, clusters);
+    double blocks = gemm_real(parts > 1 ? gemm_ceil_div(w->k_blocks, parts) : w->k_blocks);
+    double begin = w->begin;
+    if (w->tiles <= v->model->machine.apart[size] && !(k->can & GEMM_CAN_LOOSE))
+        begin -= apart_early;
     if (pair * parts > 1) begin += k->fetches ? spread_cluster : start_cluster;
-    if (p->need & GEMM_CAN_FINISH) begin += start_finish;
-    double epilogue = epilogue_of(k, p, parts), add_up = least_add_up(k, parts, area);
-    double products = (double)waves * blocks * w->multiply * few_clock * spread_waves;
-    const struct rest rest = rest_of(k, parts, v->sliced);
-    const double most =
-        enough / (1 + rest.always + smaller(rest.memory, 0) + smaller(rest.late, 0));
-    double left = most - begin - epilogue - (parts > 1 ? (double)waves * add_up : 0);
-    if (larger(products, v->memory) > left || both(products, v->memory, memory_hinders) > left)
+    /* Rows of any length are stored by element with parts, the more slowly the less they are aligned. */
+    double epilogue = w->epilogue + (k->odd && parts > 1 ? by_odd_element * area / narrow : 0);
+    double add_up = least_add_up(k, parts, area);
+    double products = gemm_real(waves) * blocks * w->multiply * few_clock * spread_waves;
+    const double rest = v->sliced ? rest_of_parts(k, parts) : 0;
+    const double most = enough / (1 + rest + w->of->rest_least);
+    double left = most - begin - epilogue - (parts > 1 ? gemm_real(waves) * add_up : 0);
+    if (gemm_larger(products, v->memory) > left || both(products, v->memory, memory_hinders) > left)
         return DBL_MAX;
     const struct cut c = {
-        .tiles_m = (double)w->tiles_m,
-        .tiles_n = (double)w->tiles_n,
-        .clusters = (double)clusters,
-        .waves = (double)waves,
-        .apart = v->machine->apart[size],
+        .tiles_m = gemm_real(w->tiles_m),
+        .tiles_n = gemm_real(w->tiles_n),
+        .clusters = gemm_real(clusters),
+        .waves = gemm_real(waves),
+        .apart = v->model->machine.apart[size],
         .share = 2.0 * pair * parts / sm_count,
     };
     double run = run_of(k, parts, v, w, &c, blocks, epilogue);
@@ -521,45 +534,58 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     if (area > narrow || k->fitted)
         add_up += exchanged(k, parts) / (k->fitted ? fit_exchange : exchange);
     run *= 1 + drag(parts, pair, waves, blocks) * (k->fitted ? fit_drag : 1);
-    const double ctas = smaller((double)w->tiles, (double)clusters) * pair * parts;
+    const double ctas = smaller(gemm_real(w->tiles), gemm_real(clusters)) * pair * parts;
     const double reached = smaller(memory_bytes, ctas * cta_bytes);
     double time = begin + both(run, bytes / reached, memory_hinders) + epilogue +
                   (parts > 1 ? c.waves * add_up : 0);
     if (time > most) return DBL_MAX;
     time = both(time, power(k, p, &c, bytes, sm_count), power_hinders);
-    return time * (1 + rest.always + rest.memory * smaller(1, v->memory / time) +
-                   rest.late * time / (time + rest_half));
+    return time * (1 + rest + w->of->rest + w->of->rest_memory * smaller(1, v->memory / time) +
+                   w->of->rest_late * time / (time + rest_half));
 }
 
+static const double rounding = 1 - 1e-9; /* of bounds, whose terms are added in another order */
+
 /* Of each number of waves from the least on, the tile that just makes it. */
-static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
+static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
                   double enough, struct hewn_gemm_kernel *out)
 {
     const struct hewn_gemm_extent *p = v->p;
     const uint32_t ex = k->exchanged, along = ex ? k->pair_m : k->pair_n,
                    unit = SM90A_GEMM_FIT_UNIT * (ex ? k->pair_n : k->pair_m);
     const uint64_t extent = ex ? p->m : p->n,
-                   others = p->batch * (ex ? ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n)
-                                           : ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m)),
-                   clusters = v->machine->clusters[size_of(k->pair_m * k->pair_n * parts)];
-    uint64_t waves = ceil_div(ceil_div(extent, SM90A_GEMM_FIT_MOST * along) * others, clusters);
-    const double blocks = (double)ceil_div(ceil_div(p->k * p->in, GEMM_ROW_BYTES), parts) *
-                          (few_clock * spread_waves);
+                   others = p->batch * (ex ? gemm_ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n)
+                                           : gemm_ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m)),
+                   clusters =
+                       v->model->machine.clusters[gemm_size_of(k->pair_m * k->pair_n * parts)];
+    uint64_t waves =
+        gemm_ceil_div(gemm_ceil_div(extent, SM90A_GEMM_FIT_MOST * along) * others, clusters);
+    const double blocks =
+        gemm_real(gemm_ceil_div(gemm_ceil_div(p->k * p->in, GEMM_ROW_BYTES), parts)) *
+        (few_clock * spread_waves);
+    const double line = 1 + fit_lines * v->lines,
+                 across = alone * line * (ex ? v->row_b : v->row_a) * 128 / along,
+                 row = alone * line * (ex ? v->row_a : v->row_b) / (ex ? k->pair_n : k->pair_m);
     double least = enough;
+    struct hewn_gemm_kernel q = *k;
+    struct gemm_terms t = *gemm_terms(v->model, k);
     /* Of more waves, and so at the power limit, those that store while they multiply take less time. */
     if (waves > FIT_WAVES && enough < DBL_MAX) return enough;
     for (int i = 0; i < FIT_WAVES; i++, waves++) {
         const uint64_t tiles = waves * clusters / others;
-        uint32_t side = (uint32_t)ceil_div(ceil_div(extent, tiles * along), unit) * unit;
+        uint32_t side = (uint32_t)gemm_ceil_div(gemm_ceil_div(extent, tiles * along), unit) * unit;
         if (side < SM90A_GEMM_FIT_LEAST(parts))
-            side = (uint32_t)ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
-        if (start - fit_early - (waves > 1 ? 0 : apart_early) +
-                (double)waves * blocks * multiply_of(k, p, 128.0 * side) >=
-            least)
+            side = (uint32_t)gemm_ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
+        const double multiply = multiply_of(k, 128.0 * side, p->promoted != 0);
+        const double begin = gemm_start - fit_early - (waves > 1 ? 0 : apart_early),
+                     all = gemm_real(waves) * blocks;
+        if (begin + all * multiply >= least ||
+            (begin + all * (across + side * row)) * (1 + t.rest_least) * rounding >= least)
             continue;
-        struct hewn_gemm_kernel q = *k;
         *(ex ? &q.tile_m : &q.tile_n) = side;
-        const struct work w = work_of(&q, p);
+        set_tile(&t, &q);
+        struct gemm_work w;
+        hewn_gemm_set_work(&w, &q, &t, v);
         double c = cost_of(&q, parts, v, &w, least);
         if (c >= least) continue;
         least = c;
@@ -570,12 +596,10 @@ static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct
     return least;
 }
 
-double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
-                     const struct hewn_gemm_extent *p, uint32_t sm_count,
-                     struct hewn_gemm_kernel *out)
+double hewn_gemm_fit(const struct hewn_gemm_model *model, const struct hewn_gemm_kernel *k,
+                     uint32_t parts, const struct hewn_gemm_extent *p, struct hewn_gemm_kernel *out)
 {
-    const struct machine machine = machine_of(sm_count, 1);
-    const struct view v = view_of(&machine, p);
+    const struct gemm_view v = hewn_gemm_view(model, p);
     return fit(k, parts, &v, DBL_MAX, out);
 }
 
@@ -584,8 +608,8 @@ double hewn_gemm_fit(const struct hewn_gemm_kernel *k, uint32_t parts,
  * than the model says, 2 % is enough. */
 static const double fit_margin = 1.07, fit_parts_margin = 1.02;
 
-static double cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct view *v,
-                   const struct work *w, double enough)
+double hewn_gemm_cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
+                      const struct gemm_work *w, double enough)
 {
     struct hewn_gemm_kernel fitted;
     const double margin = parts > 1 ? fit_parts_margin : fit_margin;
@@ -595,225 +619,267 @@ static double cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struc
     return c < most ? c * margin : DBL_MAX;
 }
 
-/* k-blocks that so many parts need. Odd rows: every warp of the producer has units in each tile. */
-static uint64_t least_blocks(const struct hewn_gemm_kernel *k, uint32_t parts)
+/* ---- the choice -- */
+
+__attribute__((cold)) static struct gemm_candidate candidate_of(const struct hewn_gemm_kernel *k,
+                                                                uint32_t parts,
+                                                                const struct gemm_terms *t)
 {
-    return k->odd && parts > 1 ? (uint64_t)2 * parts : parts;
+    const uint32_t ctas = k->pair_m * k->pair_n * parts;
+    struct gemm_candidate c = {
+        .parts = (uint8_t)parts,
+        .size = (uint8_t)gemm_size_of(ctas),
+        .bounded = !k->few && !k->tmem_columns && !k->odd && !(k->can & GEMM_CAN_LOOSE),
+        .fitted = k->fitted != 0,
+        .can = k->can | (k->fitted || k->few >= HEWN_GEMM_ODDFEW ? 0 : GEMM_SUITS_ORDER) |
+               (ctas > 1 ? 0 : GEMM_SUITS_NO_CLUSTERS) |
+               (k->can & GEMM_CAN_LOOSE ? 0 : GEMM_SUITS_ALIGNED) |
+               (k->glu ? 0 : (uint32_t)GEMM_SUITS_NO_GLU),
+        .most_m = k->most_m ? k->most_m : DBL_MAX,
+        .per_height = 1.0 / t->height,
+        .per_width = 1.0 / t->width,
+        .per_parts = 1.0 / parts,
+        .rows_a = t->rows_a,
+        .rows_b = t->rows_b,
+        .lines = t->lines,
+        .ctas = ctas,
+        .begin = t->begin + (ctas == 1    ? 0
+                             : k->fetches ? spread_cluster
+                                          : start_cluster),
+        .add_up = parts > 1 ? least_add_up(k, parts, t->area) : 0,
+    };
+    if (parts > 1 && t->area <= narrow) c.rows_a *= parts_row, c.rows_b *= parts_row;
+    for (int i = 0; i < 2; i++) {
+        c.left[i] = (1 + t->rest_least + (i ? rest_of_parts(k, parts) : 0)) * rounding;
+        c.multiply[i] = t->multiply[i];
+        c.epilogue[i] = t->epilogue[i];
+        const double between = least_between(k, t, i);
+        *(parts > 1 ? &c.between[i] : &c.overlapped[i]) = between;
+    }
+    return c;
 }
 
-/* Whether a kernel computes such a product only if it is named. */
-static inline int passes(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+__attribute__((cold)) struct hewn_gemm_model *hewn_gemm_model_create(const char *target,
+                                                                     uint32_t sm_count,
+                                                                     int clusters)
 {
-    return k->named || (k->fitted && p->ordered) || k->glu != ((p->need & GEMM_CAN_GLU) != 0) ||
-           (k->can & GEMM_CAN_LOOSE && !(p->need & GEMM_CAN_LOOSE));
+    struct hewn_gemm_model *model = calloc(1, sizeof *model);
+    if (!model) return NULL;
+    struct gemm_machine *s = &model->machine;
+    *s = (struct gemm_machine){.sm_count = sm_count, .launches = clusters, .share = 2.0 / sm_count};
+    for (uint32_t i = 1; i <= HEWN_GEMM_CLUSTER + 1; i++) {
+        s->clusters[i] = hewn_gemm_clusters(sm_count, i);
+        s->apart[i] = hewn_gemm_clusters(sm_count / 2, i);
+    }
+    model->kernels = hewn_gemm_kernels_of(target, &model->kernel_count);
+    for (size_t i = 0; i < model->kernel_count; i++) {
+        const struct hewn_gemm_kernel *k = model->kernels + i;
+        model->terms[i] = terms_of(k);
+        for (uint32_t p = 1; p <= k->parts && !k->named; p++) {
+            if (!(k->tried >> (p - 1) & 1) || model->candidate_count == GEMM_CANDIDATES) continue;
+            struct gemm_candidate *c = &model->candidates[model->candidate_count++];
+            *c = candidate_of(k, p, &model->terms[i]);
+            c->kernel = (uint16_t)i;
+        }
+    }
+    return model;
 }
 
-int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
-                     const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
-                     struct hewn_gemm_choice *out, hewn_error *err)
+/* What it costs at least: without what two things that overlap hinder each other, with rows that all lie within the
+ * matrix, and so on. */
+static inline double bound_of(const struct gemm_candidate *c, const struct gemm_quick *q)
 {
-    const struct machine machine = machine_of(sm_count, clusters);
-    const struct view view = view_of(&machine, problem);
-    size_t count;
-    const struct hewn_gemm_kernel *const first = hewn_gemm_kernels_of(target, &count);
-    double least = DBL_MAX;
-    out->kernel = NULL;
-    for (const struct hewn_gemm_kernel *k = first; k < first + count; k++) {
-        int lacks =
-            (problem->need & ~k->can) != 0 || (problem->ordered && k->few >= HEWN_GEMM_ODDFEW);
+    const double clusters = q->of[c->size].clusters, apart = q->of[c->size].apart;
+    const double tiles_m = gemm_whole(q->m * c->per_height),
+                 tiles_n = gemm_whole(q->n * c->per_width), tiles = tiles_m * tiles_n * q->batch,
+                 waves = gemm_whole(tiles * q->of[c->size].per_clusters),
+                 rest = tiles - (waves - 1) * clusters,
+                 blocks = gemm_whole(q->k_blocks * c->per_parts);
+    const double rows = blocks * (c->rows_a * q->row_a + c->rows_b * q->row_b) *
+                        (1 + c->lines * q->lines),
+                 multiply = blocks * c->multiply[q->promoted];
+    const double crowded = 1 + crowd * (rest * q->of[c->size].share - 1),
+                 full = q->of[c->size].crowd;
+    const int far = rest > apart;
+    double run = gemm_larger(far ? multiply : multiply * few_clock, rows * (far ? crowded : alone));
+    run += (waves - 1) *
+           (gemm_larger(multiply + c->overlapped[q->out_2], rows * full) + c->between[q->out_2]);
+    if ((q->wide ? tiles_m : tiles_n) > 1) run *= read_again;
+    const double begin = c->begin + q->finish - (tiles <= apart ? apart_early : 0);
+    return (begin + both(run * spread_waves, q->memory, memory_hinders) + c->epilogue[q->out_2] +
+            waves * c->add_up) *
+           c->left[q->sliced];
+}
+
+/* The same of any tile that the plan may decide: waves * side is the extent that a cluster computes, or more. */
+static double fit_bound(const struct gemm_candidate *c, const struct hewn_gemm_kernel *k,
+                        const struct gemm_quick *q)
+{
+    const int ex = k->exchanged != 0;
+    const double along = ex ? k->pair_m : k->pair_n, across = ex ? k->pair_n : k->pair_m,
+                 extent = ex ? q->m : q->n,
+                 others = q->batch * gemm_whole(ex ? q->n * c->per_width : q->m * c->per_height),
+                 waves = gemm_whole(gemm_whole(extent / (SM90A_GEMM_FIT_MOST * along)) * others *
+                                    q->of[c->size].per_clusters);
+    if (waves > FIT_WAVES) return DBL_MAX; /* as in `fit` */
+    const double sides = extent * others * q->of[c->size].per_clusters / along;
+    const double blocks = gemm_whole(q->k_blocks * c->per_parts);
+    const double multiply = 128.0 * GEMM_ROW_BYTES / 4096 * fit_mma * sides + fit_beside * waves;
+    const double rows = (128 * waves * (ex ? q->row_b : q->row_a) / along +
+                         sides * (ex ? q->row_a : q->row_b) / across) *
+                        (1 + fit_lines * q->lines) * alone;
+    const double run = blocks * gemm_larger(multiply * few_clock * spread_waves, rows);
+    const double begin = c->begin + q->finish - (waves > 1 ? 0 : apart_early);
+    return (begin + both(run, q->memory, memory_hinders) + waves * c->add_up) * c->left[q->sliced] *
+           (c->parts > 1 ? fit_parts_margin : fit_margin);
+}
+
+double hewn_gemm_bound(const struct gemm_candidate *c, const struct hewn_gemm_kernel *k,
+                       const struct gemm_quick *q)
+{
+    if (!c->bounded) return 0;
+    return k->fitted ? fit_bound(c, k, q) : bound_of(c, q);
+}
+
+double hewn_gemm_slices_least(const struct hewn_gemm_extent *p, uint32_t sm_count)
+{
+    double m = gemm_real(p->m), n = gemm_real(p->n), row = gemm_real(p->k) * p->in;
+    double products = p->m > SM90A_FEW_ROWS ? m * n * row / 4096 / sm_count : 0;
+    double run = gemm_larger(products * mma_inefficiency * few_clock, (m + n) * row / few_bytes);
+    return gemm_start - spread_early - apart_early + run;
+}
+
+/* A kernel that lacks something is chosen only if there is no other; the caller then says what it lacks; a small one
+ * that lacks more than others do comes last. 0: it lacks nothing. */
+static double lack(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p)
+{
+    const int lacks = (p->need & ~k->can) != 0 || (p->ordered && k->few >= HEWN_GEMM_ODDFEW);
+    return lacks ? DBL_MAX / (k->few > HEWN_GEMM_ODDFEW ? 2 : 4) : 0;
+}
+
+/* So many parts of a kernel, where device and K have room for them and they cost less than the choice so far. */
+static void try_parts(const struct hewn_gemm_kernel *k, const struct gemm_terms *t, uint32_t parts,
+                      const struct gemm_view *v, struct hewn_gemm_choice *best)
+{
+    const struct gemm_machine *s = &v->model->machine;
+    const uint32_t cluster = k->pair_m * k->pair_n * parts,
+                   most = k->parts > HEWN_GEMM_CLUSTER ? k->parts : HEWN_GEMM_CLUSTER;
+    const double lacks = lack(k, v->p);
+    struct gemm_work work;
+    if ((cluster > 1 && !s->launches) || cluster > most || !s->clusters[gemm_size_of(cluster)] ||
+        gemm_ceil_div(v->p->k * v->p->in, k->row_bytes) < gemm_least_blocks(k, parts))
+        return;
+    hewn_gemm_set_work(&work, k, t, v);
+    const double c = lacks > 0 ? lacks : hewn_gemm_cost(k, parts, v, &work, best->cost);
+    if (c < best->cost) *best = (struct hewn_gemm_choice){k, parts, lacks > 0, c};
+}
+
+struct gemm_quick hewn_gemm_quick(const struct gemm_view *v)
+{
+    const struct hewn_gemm_extent *p = v->p;
+    struct gemm_quick q = {
+        .m = gemm_real(p->m),
+        .n = gemm_real(p->n),
+        .batch = gemm_real(p->batch),
+        .k_blocks = gemm_real(v->k_blocks),
+        .row_a = v->row_a,
+        .row_b = v->row_b,
+        .lines = v->lines,
+        .memory = v->memory,
+        .finish = v->finish,
+        .need = p->need | (p->ordered ? GEMM_SUITS_ORDER : 0) |
+                (v->model->machine.launches ? 0 : GEMM_SUITS_NO_CLUSTERS) |
+                (p->need & GEMM_CAN_LOOSE ? 0 : GEMM_SUITS_ALIGNED) |
+                (p->need & GEMM_CAN_GLU ? 0 : (uint32_t)GEMM_SUITS_NO_GLU),
+        .sliced = v->sliced,
+        .promoted = p->promoted != 0,
+        .out_2 = p->out == 2,
+        .wide = p->n >= p->m,
+    };
+    for (int i = 1; i <= HEWN_GEMM_CLUSTER + 1; i++) {
+        const double clusters = v->model->machine.clusters[i], share = i * v->model->machine.share;
+        q.of[i].clusters = clusters;
+        q.of[i].per_clusters = clusters > 0 ? 1 / clusters : 1;
+        q.of[i].apart = v->model->machine.apart[i];
+        q.of[i].share = share;
+        q.of[i].crowd = 1 + crowd * (clusters * share - 1);
+    }
+    return q;
+}
+
+/* Among the candidates that lack nothing: those without a bound; then that with the least bound, so that fewer others
+ * can cost less than the least so far. */
+static void choose_any(const struct gemm_view *v, struct hewn_gemm_choice *best)
+{
+    const struct hewn_gemm_model *const all = v->model;
+    const struct hewn_gemm_kernel *const first = all->kernels;
+    const struct gemm_quick q = hewn_gemm_quick(v);
+    struct {
+        double bound;
+        const struct gemm_candidate *c;
+    } open[GEMM_CANDIDATES + 1];
+    const struct gemm_terms *const terms = all->terms;
+    size_t count = 0, nearest = 0;
+    for (const struct gemm_candidate *c = all->candidates, *end = c + all->candidate_count; c < end;
+         c++) {
+        if (!gemm_suits(c, &q)) continue;
+        if (!c->bounded) {
+            try_parts(first + c->kernel, terms + c->kernel, c->parts, v, best);
+            continue;
+        }
+        const double bound = c->fitted ? fit_bound(c, first + c->kernel, &q) : bound_of(c, &q);
+        if (bound >= best->cost) continue;
+        open[count].bound = bound;
+        open[count].c = c;
+        if (bound < open[nearest].bound) nearest = count;
+        count++;
+    }
+    for (size_t i = 0; i <= count; i++) {
+        const size_t at = i ? i - 1 : nearest;
+        if (!count || (i && at == nearest) || open[at].bound >= best->cost) continue;
+        const struct gemm_candidate *c = open[at].c;
+        try_parts(first + c->kernel, terms + c->kernel, c->parts, v, best);
+    }
+}
+
+/* Those that are named; where none is, any that computes the problem if it had what it lacks. */
+__attribute__((cold)) static int try_named(const struct gemm_view *v, const char *variant,
+                                           uint32_t parts, struct hewn_gemm_choice *out,
+                                           hewn_error *err)
+{
+    const struct hewn_gemm_model *const model = v->model;
+    const struct hewn_gemm_extent *p = v->p;
+    for (size_t i = 0; i < model->kernel_count; i++) {
+        const struct hewn_gemm_kernel *k = model->kernels + i;
         const uint32_t tried = variant || parts ? UINT32_MAX : k->tried;
-        if (variant ? strcmp(variant, k->variant) != 0 : !tried || passes(k, problem)) continue;
-        if (k->most_m && problem->m > k->most_m) {
+        if (variant ? strcmp(variant, k->variant) != 0 : !tried || gemm_passes(k, p)) continue;
+        if (k->most_m && p->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
                              "variant: \"%s\" has at most %u rows, m is %llu", variant, k->most_m,
-                             (unsigned long long)problem->m);
+                             (unsigned long long)p->m);
         }
-        const struct work work = work_of(k, problem);
-        uint32_t most = k->parts > HEWN_GEMM_CLUSTER ? k->parts : HEWN_GEMM_CLUSTER;
-        for (uint32_t p = 1; p <= k->parts && tried >> (p - 1); p++) {
-            uint32_t cluster = k->pair_m * k->pair_n * p;
-            if (!(tried >> (p - 1) & 1) || (parts && p != parts) || (cluster > 1 && !clusters) ||
-                cluster > most || !machine.clusters[size_of(cluster)] ||
-                work.k_blocks < least_blocks(k, p))
-                continue;
-            /* A kernel that lacks something is chosen only if there is no other; the caller then says
-             * what it lacks; a small one that lacks more than others do comes last. */
-            double c = lacks ? DBL_MAX / (k->few > HEWN_GEMM_ODDFEW ? 2 : 4)
-                             : cost(k, p, &view, &work, least);
-            if (c >= least) continue;
-            least = c;
-            *out = (struct hewn_gemm_choice){k, p, lacks, c};
-        }
+        for (uint32_t n = 1; n <= k->parts; n++)
+            if (tried >> (n - 1) & 1 && (!parts || n == parts))
+                try_parts(k, model->terms + i, n, v, out);
     }
-    if (out->kernel || count == 0) return HEWN_OK;
+    return HEWN_OK;
+}
+
+int hewn_gemm_choose(const struct hewn_gemm_model *model, const char *variant, uint32_t parts,
+                     const struct hewn_gemm_extent *problem, struct hewn_gemm_choice *out,
+                     hewn_error *err)
+{
+    const struct gemm_view view = hewn_gemm_view(model, problem);
+    int status = HEWN_OK;
+    *out = (struct hewn_gemm_choice){.cost = DBL_MAX};
+    if (!variant && !parts) choose_any(&view, out);
+    if (!out->kernel) status = try_named(&view, variant, parts, out, err);
+    if (status || out->kernel || model->kernel_count == 0) return status;
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
                      "variant, parts: no kernel for %s%s%s%s takes %u parts of K here (%d SMs, "
                      "%llu k; clusters: %s)",
-                     target, variant ? " is called \"" : "", variant ? variant : "",
-                     variant ? "\" and" : "", parts, (int)sm_count, (unsigned long long)problem->k,
-                     clusters ? "yes" : "no");
-}
-
-/* ---- slices of K -- */
-
-/* The kernel that adds up slices: start, loads and stores; a slice; its reads from L2, bytes a cycle; what it takes
- * longer for those of the transpose. On sm_100f by the simulator's model; there fewer than four slices take as long. */
-static const double combine = 2246, combine_slice = 45.75, combine_bytes = 2459;
-static const double combine_turned = 697.1, combine_turned_bytes = 3359;
-static const double blackwell_combine = 4400, blackwell_combine_bytes = 1725;
-static const double few_bytes = 3100; /* of memory, a cycle, that `few` is said to reach */
-
-/* k-blocks of K, of most kernels. */
-static uint64_t blocks_of(const struct hewn_gemm_extent *p)
-{
-    return ceil_div(p->k * p->in, GEMM_ROW_BYTES);
-}
-
-/* The problem of the transpose of D, where it is cut into slices. */
-static struct hewn_gemm_extent turned_of(const struct hewn_gemm_extent *p)
-{
-    struct hewn_gemm_extent q = *p;
-    q.m = p->n, q.n = p->m;
-    q.askew_a = p->askew_b, q.askew_b = p->askew_a;
-    q.loose_a = p->loose_b, q.loose_b = p->loose_a;
-    q.ways_a = p->ways_b, q.ways_b = p->ways_a;
-    return q;
-}
-
-/* Columns of tiles that most slices have, of operands with tensor maps and of others. */
-enum { COMMON_COLUMNS = 64, ODD_COLUMNS = 256 };
-
-/* Results that tiles of 128 rows compute for a product. */
-static uint64_t covered(const struct hewn_gemm_extent *p)
-{
-    const uint64_t columns = p->loose_a || p->loose_b ? ODD_COLUMNS : COMMON_COLUMNS;
-    return ceil_div(p->m, 128) * 128 * ceil_div(p->n, columns) * columns;
-}
-
-int hewn_gemm_sliceable(const struct hewn_gemm_extent *p, uint32_t slices)
-{
-    return p->batch == 1 && blocks_of(p) >= slices &&
-           !(p->need & (GEMM_CAN_KINDS | GEMM_CAN_SCALES | GEMM_CAN_GLU));
-}
-
-int hewn_gemm_cuts(const struct hewn_gemm_kernel *k, uint32_t parts,
-                   const struct hewn_gemm_extent *p, uint32_t slices)
-{
-    return ceil_div(p->k * p->in, k->row_bytes) >= slices * least_blocks(k, parts);
-}
-
-struct hewn_gemm_extent hewn_gemm_slice_extent(const struct hewn_gemm_extent *p, uint32_t slices)
-{
-    struct hewn_gemm_extent q = slices > HEWN_GEMM_TURNED ? turned_of(p) : *p;
-    slices %= HEWN_GEMM_TURNED;
-    q.askew_d = (q.n + 3) / 4 % 2 != 0;
-    q.k = ceil_div(blocks_of(p), slices) * GEMM_ROW_BYTES / p->in;
-    q.batch = q.batch_a = q.batch_b = slices;
-    q.out = 4;
-    q.need = (q.need & ~(uint32_t)(GEMM_CAN_FINISH | GEMM_CAN_LOOSE)) | GEMM_CAN_F32 |
-             (p->loose_a || p->loose_b ? GEMM_CAN_LOOSE : 0);
-    return q;
-}
-
-static uint64_t tiles_of(const struct hewn_gemm_kernel *k, uint64_t m, uint64_t n)
-{
-    return ceil_div(m, (uint64_t)k->tile_m * k->pair_m) *
-           ceil_div(n, (uint64_t)k->tile_n * k->pair_n);
-}
-
-uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *k, uint32_t parts, uint64_t m,
-                               uint64_t n, uint32_t sm_count)
-{
-    uint64_t most = hewn_gemm_clusters(sm_count, k->pair_m * k->pair_n * parts) / tiles_of(k, m, n);
-    return most < GEMM_MAX_SLICES ? (uint32_t)most : GEMM_MAX_SLICES;
-}
-
-static double combine_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                           uint32_t slices, int turned)
-{
-    double sums = slices * (double)p->m * (double)p->n * 4;
-    double more = turned ? combine_turned + sums / combine_turned_bytes : 0;
-    return k->tmem_columns
-               ? blackwell_combine + larger(sums, sums / slices * 4) / blackwell_combine_bytes
-               : combine + slices * combine_slice + sums / combine_bytes + more;
-}
-
-/* As many slices as occupy all clusters once, and half as many; or the fewest whose longest is no longer. */
-static void try_slices(const struct hewn_gemm_kernel *k, uint32_t parts,
-                       const struct hewn_gemm_extent *p, int turned, const struct machine *machine,
-                       struct hewn_gemm_choice *out, uint32_t *slices)
-{
-    uint64_t most = hewn_gemm_most_slices(k, parts, p->m, p->n, machine->sm_count);
-    if (most > p->k * p->in / GEMM_SLICE_BYTES) most = p->k * p->in / GEMM_SLICE_BYTES;
-    /* of a k-block, at least */
-    const double block = k->few || k->fitted || k->tmem_columns
-                             ? 0
-                             : multiply_of(k, p, (double)k->tile_m * k->tile_n) * few_clock;
-    for (int i = 0; i < 2 && most > 1; i++, most /= 2) {
-        const uint64_t longest = ceil_div(blocks_of(p), most);
-        const uint32_t s = (uint32_t)ceil_div(blocks_of(p), longest);
-        const double after = combine_cost(k, p, s, turned);
-        const double blocks =
-            (double)ceil_div(longest * GEMM_ROW_BYTES, (uint64_t)k->row_bytes * parts);
-        if (start - spread_early - apart_early + blocks * block + after >= out->cost ||
-            !hewn_gemm_cuts(k, parts, p, s))
-            continue;
-        const struct hewn_gemm_extent q = hewn_gemm_slice_extent(p, s);
-        struct view v = view_of(machine, &q);
-        const struct work w = work_of(k, &q);
-        v.lines = lines(p), v.sliced = 1;
-        double c = cost(k, parts, &v, &w, out->cost - after) + after;
-        if (c >= out->cost) continue;
-        *out = (struct hewn_gemm_choice){k, parts, 0, c};
-        *slices = s;
-    }
-}
-
-/* About what slices cost at least, by kernels of sm_90a; of few rows, without the products. */
-static double least_of_slices(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                              uint32_t sm_count)
-{
-    double m = (double)p->m, n = (double)p->n, row = (double)p->k * p->in;
-    double products = p->m > SM90A_FEW_ROWS ? m * n * row / 4096 / sm_count : 0;
-    double run = larger(products * mma_inefficiency * few_clock, (m + n) * row / few_bytes);
-    return start - spread_early - apart_early + run + combine_cost(k, p, 2, 0);
-}
-
-uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
-                                 const struct hewn_gemm_extent *problem, uint32_t sm_count,
-                                 int clusters, struct hewn_gemm_choice *out)
-{
-    uint32_t slices = 1;
-    const uint32_t need = hewn_gemm_slice_extent(problem, 1).need;
-    *out = *whole;
-    if (whole->cost < start + combine ||
-        (!whole->kernel->tmem_columns &&
-         whole->cost < least_of_slices(whole->kernel, problem, sm_count)))
-        return 1;
-    const struct machine machine = machine_of(sm_count, clusters);
-    size_t count;
-    const struct hewn_gemm_kernel *const first =
-        hewn_gemm_kernels_of(whole->kernel->target, &count);
-    /* Of D and its transpose, that which tiles cover better: trying both doubles the time of the choice and saves 0.1 %
-     * of a product's. Few rows have kernels of their own. Those of sm_100f were not timed with the transpose. */
-    const struct hewn_gemm_extent other = turned_of(problem);
-    const int turn = !whole->kernel->tmem_columns && problem->m > SM90A_FEW_ROWS &&
-                     17 * covered(&other) < 16 * covered(problem);
-    if (turn) problem = &other;
-    for (const struct hewn_gemm_kernel *k = first; k < first + count; k++) {
-        if (need & ~k->can || !k->tried || passes(k, problem) ||
-            (k->most_m && problem->m > k->most_m))
-            continue;
-        const uint64_t two = 2 * tiles_of(k, problem->m, problem->n);
-        for (uint32_t p = 1; p <= k->parts; p++) {
-            uint32_t cluster = k->pair_m * k->pair_n * p;
-            if ((cluster > 1 && !clusters) || cluster > (k->fitted ? 2 : HEWN_GEMM_CLUSTER) ||
-                two * cluster > sm_count) /* no room for two slices */
-                break;
-            if (!(k->tried >> (p - 1) & 1)) continue;
-            try_slices(k, p, problem, turn, &machine, out, &slices);
-        }
-    }
-    return turn && slices > 1 ? HEWN_GEMM_TURNED + slices : slices;
+                     model->kernels->target, variant ? " is called \"" : "", variant ? variant : "",
+                     variant ? "\" and" : "", parts, (int)model->machine.sm_count,
+                     (unsigned long long)problem->k, model->machine.launches ? "yes" : "no");
 }

@@ -227,6 +227,10 @@ enum {
     HOPPERS = sizeof(struct hewn_gemm_kernel[]){HOPPER} / sizeof(struct hewn_gemm_kernel)
 };
 
+_Static_assert((int)HOPPERS <= (int)HEWN_GEMM_KERNELS_MOST &&
+                   (int)KERNELS - (int)HOPPERS <= (int)HEWN_GEMM_KERNELS_MOST,
+               "a model has no room for so many");
+
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count)
 {
     *count = KERNELS;

@@ -7,6 +7,9 @@
 /* CTAs of a cluster that every device takes; a kernel with more parts than that asks for more. */
 enum { HEWN_GEMM_CLUSTER = 8 };
 
+/* Variants of a target, at most. */
+enum { HEWN_GEMM_KERNELS_MOST = 144 };
+
 /* Kernels whose tiles the plan decides: of few rows, by tensor maps; then those with operands that begin anywhere,
  * whose sums have an order of their own: of few rows; small, by the sides of their tiles. LANES: few rows, of
  * sm_100f. */
@@ -56,6 +59,8 @@ struct hewn_gemm_extent {
     int mn_a, mn_b;            /* MN-major */
 };
 
+struct hewn_gemm_model; /* gemm_cost.h */
+
 struct hewn_gemm_choice {
     const struct hewn_gemm_kernel *kernel;
     uint32_t parts; /* of K */
@@ -85,9 +90,10 @@ uint32_t hewn_gemm_most_slices(const struct hewn_gemm_kernel *kernel, uint32_t p
 
 /* The slices with kernel and parts that cost least, the kernel that adds them up included, HEWN_GEMM_TURNED more where
  * they are those of the transpose; 1 where none cost less than `whole`, the choice without slices. */
-uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_choice *whole,
-                                 const struct hewn_gemm_extent *problem, uint32_t sm_count,
-                                 int clusters, struct hewn_gemm_choice *out);
+uint32_t hewn_gemm_choose_slices(const struct hewn_gemm_model *model,
+                                 const struct hewn_gemm_choice *whole,
+                                 const struct hewn_gemm_extent *problem,
+                                 struct hewn_gemm_choice *out);
 
 /* All of them, of every target. */
 const struct hewn_gemm_kernel *hewn_gemm_kernels(size_t *count);
@@ -101,17 +107,20 @@ uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t elemen
  * estimate, where no driver is asked. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster);
 
-/* The kernel and the parts that cost least on `sm_count` SMs (gemm_cost.c has the formula), among
- * the target's variants, or of the one named `variant` unless that is NULL, with `parts` parts unless
- * that is 0. HEWN_ERR_ARGUMENT where nothing fits; the kernel is NULL where the target has none.
- * `clusters` 0: the device cannot launch any, so only kernels that need none. */
-int hewn_gemm_choose(const char *target, const char *variant, uint32_t parts,
-                     const struct hewn_gemm_extent *problem, uint32_t sm_count, int clusters,
-                     struct hewn_gemm_choice *out, hewn_error *err);
+/* What the choice among a target's kernels computes once for `sm_count` SMs; `clusters` 0: the device cannot launch
+ * any. The caller frees it; NULL: out of host memory. */
+struct hewn_gemm_model *hewn_gemm_model_create(const char *target, uint32_t sm_count, int clusters);
+
+/* The kernel and the parts that cost least (gemm_cost.c has the formula), among the target's variants, or of the one
+ * named `variant` unless that is NULL, with `parts` parts unless that is 0. HEWN_ERR_ARGUMENT where nothing fits; the
+ * kernel is NULL where the target has none. Without clusters only kernels that need none. */
+int hewn_gemm_choose(const struct hewn_gemm_model *model, const char *variant, uint32_t parts,
+                     const struct hewn_gemm_extent *problem, struct hewn_gemm_choice *out,
+                     hewn_error *err);
 
 /* A kernel with `fitted`, with the tile that suits a problem best, and its cost. */
-double hewn_gemm_fit(const struct hewn_gemm_kernel *kernel, uint32_t parts,
-                     const struct hewn_gemm_extent *problem, uint32_t sm_count,
+double hewn_gemm_fit(const struct hewn_gemm_model *model, const struct hewn_gemm_kernel *kernel,
+                     uint32_t parts, const struct hewn_gemm_extent *problem,
                      struct hewn_gemm_kernel *out);
 
 #endif

@@ -185,9 +185,10 @@ static int can_combine(const hewn_context *context)
     return !hewn_plan_choose(context, hewn_gemm_family(), "gemm_combine", &module, NULL);
 }
 
-static int has_clusters(const hewn_context *context)
+/* The plan, whose kernel is chosen, has made the model. */
+static const struct hewn_gemm_model *model_of(const hewn_gemm_plan *plan)
 {
-    return context->limits.cluster_launch && context->driver->fn.launch_kernel_ex;
+    return atomic_load(&plan->context->gemm_model);
 }
 
 /* Kernel and parts of so many slices. */
@@ -195,11 +196,8 @@ static int choose_for(const hewn_gemm_plan *plan, const struct hewn_gemm_extent 
                       uint32_t slices, const char *variant, uint32_t parts,
                       struct hewn_gemm_choice *choice, hewn_error *err)
 {
-    const hewn_context *context = plan->context;
     const struct hewn_gemm_extent slice = hewn_gemm_slice_extent(extent, slices);
-    int status =
-        hewn_gemm_choose(plan->kernel->target, variant, parts, &slice,
-                         (uint32_t)context->info.sm_count, has_clusters(context), choice, err);
+    int status = hewn_gemm_choose(model_of(plan), variant, parts, &slice, choice, err);
     if (status || hewn_gemm_cuts(choice->kernel, choice->parts, extent, count_of(slices)))
         return status;
     if (choice->parts > 1 && !parts)
@@ -240,9 +238,7 @@ static int choose(const hewn_gemm_plan *plan, const hewn_gemm_desc *d,
         !can_slice(d, extent, 1) || !can_combine(context))
         return HEWN_OK;
     *slices = look_up(plan, d, extent, choice);
-    if (*slices == 1)
-        *slices = hewn_gemm_choose_slices(&whole, extent, (uint32_t)context->info.sm_count,
-                                          has_clusters(context), choice);
+    if (*slices == 1) *slices = hewn_gemm_choose_slices(model_of(plan), &whole, extent, choice);
     return HEWN_OK;
 }
 
