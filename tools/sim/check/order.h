@@ -313,6 +313,12 @@ struct poll_exit {
 
 struct stored;
 
+enum { VARIED = 64 };
+static inline uint32_t varied_slot(epoch e)
+{
+    return (uint32_t)(e ^ e >> 20 ^ e >> 44) % VARIED;
+}
+
 struct order {
     struct group *group;
     struct check *check;
@@ -329,8 +335,10 @@ struct order {
     int touch_place, touch_proxy;
     uint64_t maps[MAPS_KEPT]; /* addresses of tensor maps in global memory that copies have used */
     uint32_t map_count;
-    struct told *told; /* order_tell.c */
+    struct told *told;     /* order_tell.c */
     struct stored *stored; /* by instruction, once asked for (constant.h) */
+    epoch
+        varied[VARIED]; /* stores that changed what their warp had stored since its last release */
     uint32_t told_count, told_capacity;
     struct poll_exit exits[POLL_EXITS];
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */

@@ -59,6 +59,7 @@ static struct touch *begin(struct accessor *a)
         t->shadow != shadow || o->touch_version != a->w->version || o->touch_strong != a->strong ||
         o->touch_place != (int)a->place || o->touch_proxy != a->e->proxy) {
         shadow_forget(t);
+        t->varies = false;
         t->self = e;
         t->write = write;
         t->shadow = shadow;
@@ -148,6 +149,8 @@ static void finish(struct accessor *a, const struct touch *t)
 {
     struct component *self = order_component(a->w, a->component);
     note_reads_back(a, t);
+    if (t->varies && !a->e->value && self->kind == COMPONENT_WARP)
+        a->o->varied[varied_slot(t->self)] = t->self;
     if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
         self->over = t->replaces;
     if (t->overtakes) check_overtakes(a, t);

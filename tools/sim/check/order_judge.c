@@ -223,6 +223,8 @@ static bool bridged_here(const struct touch *t, const struct accessor *a, epoch 
  * something elsewhere. */
 static bool stores_same(const struct accessor *a, epoch prior)
 {
+    /* In another order this store comes between those two, and changes what is there. */
+    if (a->place == PLACE_SHARED && a->o->varied[varied_slot(prior)] == prior) return false;
     if (a->component != a->w->chain[COMPONENT_WARP] || !a->e->addresses ||
         a->e->access != ACCESS_WRITE)
         return false;

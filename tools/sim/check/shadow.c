@@ -476,6 +476,8 @@ static bool may_miss(const struct touch *t, uint64_t set)
 static struct cell judge_cell(struct touch *t, struct cell c)
 {
     const bool covered = t->write && judge_readers(t, &c);
+    t->varies |= t->write && !coded(c.write) && c.write != t->self &&
+                 (c.write ^ t->self) >> EPOCH_INSN_BITS == 0;
     if (c.write && !covered) judge_writers(t, &c);
     t->lost |= may_miss(t, c.write) || (t->write && may_miss(t, c.read));
     if (!t->write)
