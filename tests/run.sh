@@ -114,6 +114,8 @@ on_simulator() {
     short=2 # of thirteen shares; the long run does them all
     [ "$suite" = all ] && short=13
     script "$SRC/tests/watch/watch.sh" # it waits most of the time
+    script "$SRC/tests/mutate/mutate.sh" # the longest ones, so that the lanes end together
+    script "$SRC/tests/zoo/zoo.sh"
     for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
     for t in badinput inject packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do
@@ -172,7 +174,7 @@ on_simulator() {
     [ "$suite" = all ] && run "layout --all" "$bin/layout" --all
     run "golden on h200" on h200 "$bin/golden" "$SRC/tests/golden"
     for t in "$SRC"/tests/*/*.sh; do
-        case $t in */lib/* | */watch.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
+        case $t in */lib/* | */watch.sh | */mutate.sh | */zoo.sh | */sanitize.sh | */account.sh | */hardware.sh) continue ;; esac
         script "$t"
     done
 }
