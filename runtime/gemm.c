@@ -2,11 +2,11 @@
 #include "gemm.h"
 
 #include "error.h"
+#include "gemm_cost.h"
 #include "gemm_table.h"
 #include "plan.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -346,7 +346,11 @@ enum { NAME = 48 };
 static const hewn_module *find_module(const hewn_context *context, char name[NAME], const char *in,
                                       const char *out, const char *variant)
 {
-    snprintf(name, NAME, "gemm_%s_%s%s%s", in, out, *variant ? "_" : "", variant);
+    const char *const words[] = {"gemm_", in, "_", out, *variant ? "_" : "", variant};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        for (const char *from = words[i]; *from && used < NAME - 1; from++) name[used++] = *from;
+    name[used] = '\0';
     return hewn_family_choose(hewn_gemm_family(), name, context->info.cc_major,
                               context->info.cc_minor);
 }
@@ -371,15 +375,19 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
            (d->act == HEWN_ACT_SWIGLU ? GEMM_CAN_GLU : 0);
 }
 
-/* The first plan of a context makes it. */
-static int find_model(hewn_context *context, const char *target, const struct hewn_gemm_model **out,
+/* The first plan of a context makes it. Every target has that module, and all modules of a target run on the same
+ * devices. NULL: none runs here. */
+static int find_model(hewn_context *context, const char *dtype, const struct hewn_gemm_model **out,
                       hewn_error *err)
 {
     void *there = atomic_load(&context->gemm_model);
+    char name[NAME];
     *out = there;
     if (there) return HEWN_OK;
-    struct hewn_gemm_model *fresh =
-        hewn_gemm_model_create(target, (uint32_t)context->info.sm_count, can_cluster(context));
+    const hewn_module *module = find_module(context, name, "bf16", dtype, "");
+    if (!module) return HEWN_OK;
+    struct hewn_gemm_model *fresh = hewn_gemm_model_create(
+        module->target, (uint32_t)context->info.sm_count, can_cluster(context));
     if (!fresh) return hewn_fail(err, HEWN_ERR_MEMORY, "out of host memory for the plan");
     *out = fresh;
     if (atomic_compare_exchange_strong(&context->gemm_model, &there, fresh)) return HEWN_OK;
@@ -390,11 +398,11 @@ static int find_model(hewn_context *context, const char *target, const struct he
 
 /* The table's kernel, where it has one for one slice that can compute this; else the kernel stays NULL. */
 static void look_up(const hewn_context *context, const hewn_gemm_desc *d,
-                    const struct gemm_operand *operands, const char *target,
-                    const struct hewn_gemm_model *model, const struct hewn_gemm_extent *extent,
-                    struct hewn_gemm_choice *choice)
+                    const struct gemm_operand *operands, const struct hewn_gemm_model *model,
+                    const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice)
 {
-    const struct gemm_table_line *line = hewn_gemm_table_find(d, target, context->info.sm_count);
+    const struct gemm_table_line *line =
+        hewn_gemm_table_find(d, model->target, context->info.sm_count);
     if (!line || line->slices > 1 ||
         hewn_gemm_choose(model, line->variant, line->parts, extent, choice, NULL))
         return;
@@ -403,15 +411,13 @@ static void look_up(const hewn_context *context, const hewn_gemm_desc *d,
 }
 
 /* Variant and parts: named, from the table, or chosen. */
-static int choose_variant(hewn_context *context, const hewn_gemm_desc *d,
-                          const struct gemm_operand *operands, const char *target,
+static int choose_variant(const hewn_context *context, const hewn_gemm_desc *d,
+                          const struct gemm_operand *operands, const struct hewn_gemm_model *model,
                           const struct hewn_gemm_extent *extent, struct hewn_gemm_choice *choice,
                           hewn_error *err)
 {
-    const struct hewn_gemm_model *model;
     uint32_t parts = d->parts;
-    int status = find_model(context, target, &model, err);
-    if (status) return status;
+    int status = HEWN_OK;
     if (d->invariant && !parts) { /* parts of K as for a product of so many rows, whatever m is */
         struct hewn_gemm_extent some = *extent;
         some.m = GEMM_INVARIANT_M;
@@ -421,7 +427,7 @@ static int choose_variant(hewn_context *context, const hewn_gemm_desc *d,
         parts = choice->parts;
         choice->kernel = NULL;
     }
-    look_up(context, d, operands, target, model, extent, choice);
+    look_up(context, d, operands, model, extent, choice);
     if (!choice->kernel) status = hewn_gemm_choose(model, d->variant, parts, extent, choice, err);
     return status || !choice->kernel ? status : check_can(choice->kernel, d, operands, err);
 }
@@ -463,13 +469,11 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     const struct gemm_operand *o = plan->operands;
     struct hewn_gemm_choice choice = {NULL, 0, 0, 0};
     const char *dtype = hewn_dtype_name(d->out), *variant = "";
+    const struct hewn_gemm_model *model;
     char name[NAME];
-    /* Every target has this module, and all modules of a target run on the same devices. */
-    *out = find_module(context, name, "bf16", d->out == HEWN_S32 ? "f32" : dtype, "");
-    if (*out) {
-        int status = choose_variant(context, d, o, (*out)->target, extent, &choice, err);
-        if (status) return status;
-    }
+    int status = find_model(context, d->out == HEWN_S32 ? "f32" : dtype, &model, err);
+    if (!status && model) status = choose_variant(context, d, o, model, extent, &choice, err);
+    if (status) return status;
     if (choice.kernel && strcmp(choice.kernel->module, "plain") != 0)
         variant = choice.kernel->module;
     *out = find_module(context, name, module_type(d, choice.kernel), dtype, variant);
@@ -480,8 +484,7 @@ static int choose_kernel(hewn_context *context, const hewn_gemm_desc *d, hewn_ge
     plan->kernel = choice.kernel;
     plan->parts = choice.parts;
     if (choice.kernel->fitted) {
-        (void)hewn_gemm_fit(atomic_load(&context->gemm_model), choice.kernel, choice.parts, extent,
-                            &plan->fitted);
+        (void)hewn_gemm_fit(model, choice.kernel, choice.parts, extent, &plan->fitted);
         plan->kernel = &plan->fitted;
     }
     *cost = choice.cost;

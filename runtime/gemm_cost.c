@@ -671,6 +671,7 @@ __attribute__((cold)) struct hewn_gemm_model *hewn_gemm_model_create(const char 
         s->clusters[i] = hewn_gemm_clusters(sm_count, i);
         s->apart[i] = hewn_gemm_clusters(sm_count / 2, i);
     }
+    model->target = target;
     model->kernels = hewn_gemm_kernels_of(target, &model->kernel_count);
     for (size_t i = 0; i < model->kernel_count; i++) {
         const struct hewn_gemm_kernel *k = model->kernels + i;
@@ -849,10 +850,14 @@ __attribute__((cold)) static int try_named(const struct gemm_view *v, const char
 {
     const struct hewn_gemm_model *const model = v->model;
     const struct hewn_gemm_extent *p = v->p;
+    int known = 0; /* the name is the table's own text, as in plans of slices */
+    for (size_t i = 0; i < model->kernel_count; i++) known |= variant == model->kernels[i].variant;
     for (size_t i = 0; i < model->kernel_count; i++) {
         const struct hewn_gemm_kernel *k = model->kernels + i;
         const uint32_t tried = variant || parts ? UINT32_MAX : k->tried;
-        if (variant ? strcmp(variant, k->variant) != 0 : !tried || gemm_passes(k, p)) continue;
+        if (variant ? known ? variant != k->variant : strcmp(variant, k->variant) != 0
+                    : !tried || gemm_passes(k, p))
+            continue;
         if (k->most_m && p->m > k->most_m) {
             if (!variant) continue;
             return hewn_fail(err, HEWN_ERR_ARGUMENT,
@@ -879,7 +884,7 @@ int hewn_gemm_choose(const struct hewn_gemm_model *model, const char *variant, u
     return hewn_fail(err, HEWN_ERR_ARGUMENT,
                      "variant, parts: no kernel for %s%s%s%s takes %u parts of K here (%d SMs, "
                      "%llu k; clusters: %s)",
-                     model->kernels->target, variant ? " is called \"" : "", variant ? variant : "",
+                     model->target, variant ? " is called \"" : "", variant ? variant : "",
                      variant ? "\" and" : "", parts, (int)model->machine.sm_count,
                      (unsigned long long)problem->k, model->machine.launches ? "yes" : "no");
 }

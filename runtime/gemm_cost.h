@@ -97,6 +97,7 @@ enum {
 /* A device and what is computed once for its kernels. */
 enum { GEMM_CANDIDATES = 256 };
 struct hewn_gemm_model {
+    const char *target;
     struct gemm_machine machine;
     const struct hewn_gemm_kernel *kernels;
     size_t kernel_count, candidate_count;
