@@ -5,6 +5,7 @@
  */
 #include "params.h"
 
+#include "../../ptx/inc/decode.plan.h"
 #include "../../ptx/sm_100f/attention.plan.h"
 #include "../../ptx/sm_90a/attention.plan.h"
 
@@ -523,6 +524,93 @@ static void variants(void)
     SM100F_ATTENTION_VARIANTS(VARIANTS)
 }
 
+/* ---- how decode fetches keys on Hopper -- */
+
+static struct {
+    u32 gather, groups, box;
+} fetched;
+
+static void read_decode(void **params)
+{
+    size_t n = DECODE_MAP_COUNT;
+    if (fake.launches > 1) return; /* the combine kernel */
+#define X(type, field, rule)                                                             \
+    if (strcmp(#field, "gather") == 0) fetched.gather = (u32) * (const type *)params[n]; \
+    if (strcmp(#field, "groups") == 0) fetched.groups = (u32) * (const type *)params[n]; \
+    if (strcmp(#field, "box") == 0) fetched.box = (u32) * (const type *)params[n];       \
+    n++;
+    DECODE_SCALARS(X)
+#undef X
+}
+
+/* A block is 128 keys of a KV head. From 4,096 blocks of all heads on, some pages are fetched row by row, with CTAs in groups:
+ * runtime/decode.c. */
+static const struct fetch {
+    const char *name;
+    int kv;
+    int64_t qk, batch, kv_heads, length, page;
+    u32 gather, groups, box;
+} fetches[] = {
+    {"64 columns, pages of 16: 4,096 blocks", 0, 64, 64, 8, 1024, 16, 1, 4, 16},
+    {"the same: 3,584 blocks", 0, 64, 64, 8, 896, 16, 0, 4, 16},
+    {"pages of 64: 4,096 blocks", 0, 64, 64, 8, 1024, 64, 1, 4, 64},
+    {"pages of 8 in groups of none", 0, 64, 64, 8, 1024, 8, 1, 1, 8},
+    {"no pages", 0, 64, 64, 8, 1024, 0, 0, 4, 32},
+    {"one KV head: 4,096 blocks", 0, 64, 128, 1, 4096, 16, 1, 1, 16},
+    {"128 columns, pages of 16: 4,096 blocks", 0, 128, 64, 8, 1024, 16, 1, 8, 16},
+    {"the same: 3,584 blocks", 0, 128, 64, 8, 896, 16, 0, 8, 16},
+    {"8,192 keys of few heads: apart", 0, 128, 2, 8, 8192, 16, 1, 1, 16},
+    {"pages of 64: boxes", 0, 128, 64, 8, 1024, 64, 0, 8, 64},
+    {"256 columns: boxes", 0, 256, 64, 8, 1024, 16, 0, 8, 16},
+    {"e4m3, 8,192 keys: 4,096 blocks", HEWN_E4M3, 128, 8, 8, 8192, 64, 1, 8, 64},
+    {"e4m3, 8,191 keys: boxes", HEWN_E4M3, 128, 8, 8, 8191, 64, 0, 8, 64},
+};
+
+static void decode_fetches(const struct fetch *f)
+{
+    hewn_driver *driver = NULL;
+    hewn_context *context = NULL;
+    hewn_attention_plan *plan = NULL;
+    hewn_error err = {0};
+    hewn_attention_plan_info info = {.struct_size = sizeof info};
+    const int64_t width = f->page ? f->length / f->page + 1 : 0;
+    hewn_attention_desc d = {.struct_size = sizeof d,
+                             .batch = f->batch,
+                             .q_heads = 4 * f->kv_heads,
+                             .kv_heads = f->kv_heads,
+                             .qk_dim = f->qk,
+                             .q_length = 1,
+                             .in = HEWN_BF16,
+                             .kv = f->kv,
+                             .source = {SOURCE(.length = f->length, .page_size = f->page,
+                                               .pages = width * f->batch, .table_width = width)}};
+    hewn_attention_args a = {
+        .struct_size = sizeof a,
+        .q = AT_Q,
+        .o = AT_O,
+        .workspace = AT_WORK,
+        .source = {SOURCE_ARGS(.k = AT_K0, .v = AT_V0, .table = f->page ? AT_TABLE : 0)}};
+    if (!test_case("decode: %s", f->name)) return;
+    memset(&fetched, 0, sizeof fetched);
+    fake_reset();
+    fake.launching = read_decode;
+    int status = fake_open(&driver, &err);
+    if (!status) status = hewn_context_attach_primary(driver, 0, &context, &err);
+    if (!status) status = hewn_attention_plan_create(context, &d, &plan, &err);
+    if (!status) status = hewn_attention_plan_describe(plan, &info, &err);
+    if (!info.workspace) a.workspace = 0;
+    if (!status) status = hewn_attention_plan_run(plan, &a, NULL, &err);
+    CHECK(status == HEWN_OK, "%s", err.message);
+    CHECK_INT(info.schedule, HEWN_SCHEDULE_DECODE);
+    CHECK_INT(info.gather, f->gather);
+    CHECK_INT(fetched.gather, f->gather);
+    CHECK_INT(fetched.groups, f->groups);
+    CHECK_INT(fetched.box, f->box);
+    hewn_attention_plan_destroy(plan);
+    hewn_context_detach(context);
+    hewn_driver_close(driver);
+}
+
 int main(int argc, char **argv)
 {
     test_begin("params", argc, argv);
@@ -536,6 +624,7 @@ int main(int argc, char **argv)
     without_queries(1);
     without_queries(65);
     variants();
+    for (size_t i = 0; i < sizeof fetches / sizeof *fetches; i++) decode_fetches(&fetches[i]);
     gemm();
     w4();
     return test_end();
