@@ -489,6 +489,32 @@ static void polled_copy(void)
     get_when_told();
 }
 
+/* Memory of stream a that b uses, with an event behind the allocation, and one ahead of the free. */
+static void lent(bool given, bool taken)
+{
+    hewn_cu_deviceptr at = 0;
+    CHECK_INT(cu.cuMemAllocAsync(&at, PUT_BYTES, pair.a), 0);
+    if (given) event_between(pair.a, pair.b);
+    run("put", pair.b, at);
+    if (taken) event_between(pair.b, pair.a);
+    CHECK_INT(cu.cuMemFreeAsync(at, pair.a), 0);
+}
+
+static void lent_in_order(void)
+{
+    lent(true, true);
+}
+
+static void used_before_given(void)
+{
+    lent(false, true);
+}
+
+static void freed_while_used(void)
+{
+    lent(true, false);
+}
+
 /* put in one branch, then in the other: get, a copy, a fill; behind the join get. */
 static void branches(hewn_cu_deviceptr other, bool fill, bool behind)
 {
@@ -597,6 +623,9 @@ static void test_ordered_streams(void)
         CASE(between_rows, 0),
         CASE(in_a_row, 1),
         CASE(polled_copy, 0),
+        CASE(lent_in_order, 0),
+        CASE(used_before_given, 1),
+        CASE(freed_while_used, 1),
         CASE(branch_reads, 1),
         CASE(branch_reads_behind, 0),
         CASE(branch_fills, 1),

@@ -1,4 +1,5 @@
-/* What a copy or a fill does to memory, for launches and other copies that may run at the same time. */
+/* What copies and fills do to memory, and allocations and frees in stream order, for launches and other copies that may
+ * run at the same time. */
 #ifndef SIM_COPIED_H
 #define SIM_COPIED_H
 
@@ -14,7 +15,7 @@ struct copied_area {
 };
 
 struct copied {
-    const char *name; /* what it is called in a message */
+    const char *name, *writes; /* what it is called in a message, and does to `to` */
     struct copied_area to, from;
     bool fills; /* `to` with `value`, in elements of so many bytes */
     uint32_t value, element;

@@ -340,7 +340,7 @@ static void tell_beside(const struct accessor *a, const struct touch *t, uint64_
                        launch_memory_kernel(b->memory), where, wrote ? "writes" : "reads", line);
     else
         (void)snprintf(other, sizeof other, "%s of %s %s", b->copied.name, where,
-                       wrote ? "writes" : "reads");
+                       wrote ? b->copied.writes : "reads");
     (void)snprintf(message, sizeof message,
                    "%s global memory (0x%llx) that %s. Nothing orders the two %s, so either may "
                    "come first, or both may run at the same time. Cheapest remedy: %s",

@@ -75,5 +75,8 @@ void beside_end(uint32_t slot, struct launch_memory *memory, const struct kernel
 /* A copy or a fill of the stream that works now: compares it, and keeps it as launches are kept. */
 void beside_copy(const struct copy_request *request);
 void beside_fill(const struct fill_request *request);
+/* Memory comes or goes in the order of that stream; NULL: of the one that works now. */
+void beside_allocated(struct CUstream_st *stream, uint64_t address, uint64_t bytes);
+void beside_freed(struct CUstream_st *stream, uint64_t address, uint64_t bytes);
 
 #endif

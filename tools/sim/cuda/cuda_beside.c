@@ -354,10 +354,11 @@ static struct copied_area area(const void *at, uint64_t width, uint64_t height, 
     return a;
 }
 
-static void tell_copy(const struct copied *c, uint32_t i, const struct copied_clash *clash)
+static void tell_copy(const struct copied *c, enum finding_kind kind, uint32_t i,
+                      const struct copied_clash *clash)
 {
     struct report *report = report_new(c->name, ++driver.launches);
-    struct finding f = {.severity = SEV_ERROR, .kind = FIND_RACE, .warp = -1, .lane = -1};
+    struct finding f = {.severity = SEV_ERROR, .kind = kind, .warp = -1, .lane = -1};
     const char *where = in_graph(i) ? "another branch of the graph" : "another stream";
     char other[300];
     if (!report) return;
@@ -367,14 +368,14 @@ static void tell_copy(const struct copied *c, uint32_t i, const struct copied_cl
                        clash->wrote ? "writes" : "reads", clash->line);
     else
         (void)snprintf(other, sizeof other, "%s of %s %s", beside.kept[i].copied.name, where,
-                       clash->wrote ? "writes" : "reads");
+                       clash->wrote ? beside.kept[i].copied.writes : "reads");
     f.file = f.instr = "";
     (void)snprintf(f.object, sizeof f.object, "global memory");
     (void)snprintf(f.message, sizeof f.message,
                    "%s of this %s %s bytes from 0x%llx on, some of which %s. Nothing orders the "
                    "two, so either may come first, or both may run at the same time. Cheapest "
                    "remedy: %s",
-                   c->name, in_graph(i) ? "branch" : "stream", clash->writes ? "writes" : "reads",
+                   c->name, in_graph(i) ? "branch" : "stream", clash->writes ? c->writes : "reads",
                    (unsigned long long)clash->address, other,
                    in_graph(i) ? "an edge of the graph from the one node to the other."
                                : "record an event behind the one and let the other's stream wait "
@@ -385,7 +386,7 @@ static void tell_copy(const struct copied *c, uint32_t i, const struct copied_cl
 }
 
 /* The first of what was kept that conflicts. */
-static void compare_copy(const struct copied *c)
+static void compare_copy(const struct copied *c, enum finding_kind kind)
 {
     for (uint32_t i = 0; i < beside.count; i++) {
         const struct launch_memory *memory = beside.kept[i].memory;
@@ -394,7 +395,7 @@ static void compare_copy(const struct copied *c)
         if (memory ? launch_memory_waited(memory) || !copied_clashes_launch(c, memory, &clash)
                    : !copied_clashes(c, &beside.kept[i].copied, &clash))
             continue;
-        tell_copy(c, i, &clash);
+        tell_copy(c, kind, i, &clash);
         return;
     }
 }
@@ -403,7 +404,7 @@ static void copied(const struct copied *c)
 {
     const uint32_t slot = slot_now();
     if (!beside.now || !driver.settings.check_level || (!c->to.width && !c->from.width)) return;
-    compare_copy(c);
+    compare_copy(c, FIND_RACE);
     beside.last.launch[slot] = ++beside.launches;
     beside.now->known.launch[slot] = beside.launches;
     beside.used_default |= slot < SLOT_FIRST && beside.open;
@@ -420,6 +421,7 @@ void beside_copy(const struct copy_request *r)
 {
     copied(&(struct copied){
         .name = "a copy",
+        .writes = "writes",
         .to = area(r->dst, r->width, r->height, r->depth, r->dst_pitch, r->dst_slice),
         .from = area(r->src, r->width, r->height, r->depth, r->src_pitch, r->src_slice)});
 }
@@ -427,9 +429,36 @@ void beside_copy(const struct copy_request *r)
 void beside_fill(const struct fill_request *r)
 {
     copied(&(struct copied){.name = "a fill",
+                            .writes = "writes",
                             .to = area(r->dst, (uint64_t)r->width * r->element, r->height, 1,
                                        r->pitch, 0),
                             .fills = true,
                             .value = r->value,
                             .element = r->element});
+}
+
+/* Makes `stream` the one that works now. */
+static struct CUstream_st *turn_to(struct CUstream_st *stream)
+{
+    struct CUstream_st *before = beside.now;
+    if (stream) beside_enter(stream);
+    return before;
+}
+
+void beside_allocated(struct CUstream_st *stream, uint64_t address, uint64_t bytes)
+{
+    struct CUstream_st *before = turn_to(stream);
+    copied(&(struct copied){
+        .name = "an allocation", .writes = "provides", .to = {address, bytes, 1, 1, bytes, bytes}});
+    beside.now = before;
+}
+
+/* What comes later finds nothing there, so it need not be kept. */
+void beside_freed(struct CUstream_st *stream, uint64_t address, uint64_t bytes)
+{
+    struct CUstream_st *before = turn_to(stream);
+    const struct copied c = {
+        .name = "a free", .writes = "takes back", .to = {address, bytes, 1, 1, bytes, bytes}};
+    if (beside.now && driver.settings.check_level) compare_copy(&c, FIND_USE_AFTER_FREE);
+    beside.now = before;
 }

@@ -252,6 +252,7 @@ static int run_free(uint64_t address)
     struct memory *m = memory_named(address);
 
     if (!m || m->kind != MEMORY_GRAPH) return HEWN_CU_INVALID_VALUE;
+    beside_freed(NULL, m->address, m->bytes);
     memory_release(m);
     return 0;
 }
@@ -322,7 +323,9 @@ static int run_node(struct run *run, struct CUgraphNode_st *n)
         return event ? 0 : HEWN_CU_INVALID_HANDLE;
     case HEWN_CU_NODE_MEM_ALLOC:
         beside_waits(NULL);
-        return graph_memory_allocate(n->alloc.memory, run->context);
+        rc = graph_memory_allocate(n->alloc.memory, run->context);
+        if (!rc) beside_allocated(NULL, n->alloc.memory->address, n->alloc.memory->bytes);
+        return rc;
     case HEWN_CU_NODE_MEM_FREE: return run_free(n->freed);
     case HEWN_CU_NODE_BATCH_MEM_OP: return run_mem_ops(&n->mem_op);
     case HEWN_CU_NODE_CONDITIONAL: return run_conditional(run, &n->conditional);

@@ -153,6 +153,25 @@ int memory_from_pool(struct CUctx_st *context, struct CUmemPoolHandle_st *pool, 
     return rc;
 }
 
+int memory_for_stream(struct CUstream_st *stream, struct CUmemPoolHandle_st *pool, uint64_t bytes,
+                      hewn_cu_deviceptr *address)
+{
+    int rc;
+
+    beside_wait(stream, NULL); /* the pool orders it behind whoever has freed that memory */
+    rc = memory_from_pool(stream->context, pool, bytes, address);
+    if (!rc) beside_allocated(stream, *address, bytes);
+    return rc;
+}
+
+int memory_free_after(struct CUstream_st *stream, hewn_cu_deviceptr address)
+{
+    const struct memory *m = memory_named(address);
+
+    if (m) beside_freed(stream, m->address, m->bytes);
+    return memory_free(address);
+}
+
 bool memory_is_hosts(const struct memory *m)
 {
     return m->kind == MEMORY_PINNED || m->kind == MEMORY_REGISTERED || m->kind == MEMORY_MANAGED;
@@ -175,8 +194,7 @@ int cuMemAllocAsync(hewn_cu_deviceptr *address, size_t bytes, hewn_cu_stream str
     if (!s) return HEWN_CU_INVALID_HANDLE;
     if (!address || !bytes) return HEWN_CU_INVALID_VALUE;
     if (s->capture) return capture_alloc(s, bytes, address);
-    beside_wait(s, NULL); /* the pool orders it behind whoever has freed that memory */
-    return memory_from_pool(call.context, pool_current(), bytes, address);
+    return memory_for_stream(s, pool_current(), bytes, address);
 }
 
 int memory_free(hewn_cu_deviceptr address)
@@ -216,7 +234,7 @@ int cuMemFreeAsync(hewn_cu_deviceptr address, hewn_cu_stream stream)
         struct work work = {.kind = WORK_FREE, .freed = address};
         return deferred_work(s, &work);
     }
-    rc = memory_free(address);
+    rc = memory_free_after(s, address);
     return call.context->fault ? call.context->fault : rc;
 }
 

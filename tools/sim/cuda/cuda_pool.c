@@ -311,6 +311,5 @@ int cuMemAllocFromPoolAsync(hewn_cu_deviceptr *address, size_t bytes, hewn_cu_po
     p = pool_named(pool);
     if (!p || !address || !bytes) return HEWN_CU_INVALID_VALUE;
     if (s->capture) return capture_alloc(s, bytes, address);
-    beside_wait(s, NULL); /* the pool orders it behind whoever has freed that memory */
-    return memory_from_pool(call.context, p, bytes, address);
+    return memory_for_stream(s, p, bytes, address);
 }

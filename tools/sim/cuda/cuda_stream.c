@@ -84,7 +84,7 @@ int work_run(struct CUctx_st *context, struct work *work)
     case WORK_GRAPH:
         if (!handle_get(work->exec, HANDLE_EXEC)) return HEWN_CU_INVALID_HANDLE;
         return graph_execute(context, work->exec);
-    case WORK_FREE: return memory_free(work->freed);
+    case WORK_FREE: return memory_free_after(NULL, work->freed);
     }
     return 0;
 }

@@ -538,6 +538,10 @@ void pools_free_all(void);
 void virtual_free_all(void);
 /* Frees device memory of any kind: 0, or 1 for what is none. */
 int memory_free(hewn_cu_deviceptr address);
+/* The same in the order of that stream; NULL: of the one that works now. */
+int memory_free_after(struct CUstream_st *stream, hewn_cu_deviceptr address);
+int memory_for_stream(struct CUstream_st *stream, struct CUmemPoolHandle_st *pool, uint64_t bytes,
+                      hewn_cu_deviceptr *address);
 /* Takes the pages of a graph's allocation back. */
 void graph_memory_release(uint64_t address);
 /* True when [address, address+bytes) lies in one range of device-visible memory; without `device`
