@@ -175,8 +175,8 @@
 /* X(name, first column, columns): this target has no tensor memory. */
 #define SM90A_E4M3_ATTENTION_TMEM(X, qk, v)
 
-/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). `from_k`, `from_v`: the
- * producers of K and V; `producers`: all. */
+/* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits). `from_k`, `from_v`: who loads K
+ * and V; `producers`: the producers. With pages, without soft cap: where loaders join, V is else the producer's. */
 #define SM90A_E4M3_ATTENTION_HANDOFFS(X, qk, v, e) SM90A_E4M3_ATTENTION_HANDOFFS_##qk(X, qk, v, e)
 #define SM90A_E4M3_ATTENTION_HANDOFFS_192(X, qk, v, e) \
     SM90A_E4M3_ATTENTION_HANDOFFS_APART(X, qk, v, e, 0)
@@ -184,7 +184,7 @@
     SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, sums, producer_k, producer_v, \
                                      producer_k + producer_v)
 #define SM90A_E4M3_ATTENTION_HANDOFFS_256(X, qk, v, e) \
-    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, 0, producer, producer, producer)
+    SM90A_E4M3_ATTENTION_HANDOFFS_BY(X, qk, v, e, 0, producer, planner, producer)
 #define SM90A_E4M3_ATTENTION_HANDOFFS_64  SM90A_E4M3_ATTENTION_HANDOFFS_256
 #define SM90A_E4M3_ATTENTION_HANDOFFS_96  SM90A_E4M3_ATTENTION_HANDOFFS_256
 #define SM90A_E4M3_ATTENTION_HANDOFFS_128 SM90A_E4M3_ATTENTION_HANDOFFS_256
@@ -206,8 +206,9 @@
 #define SM90A_E4M3_ATTENTION_FLOWS(X, qk, v, e) SM90A_E4M3_ATTENTION_FLOWS_##qk(X)
 #define SM90A_E4M3_ATTENTION_FLOWS_192(X) \
     SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer_k, producer_v, producer_k + producer_v)
-#define SM90A_E4M3_ATTENTION_FLOWS_256(X) \
-    SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer, producer, producer)
+#define SM90A_E4M3_ATTENTION_FLOWS_256(X)                                   \
+    SM90A_E4M3_ATTENTION_FLOWS_BY(X, producer, planner, producer + planner) \
+    X(planned, planner, planner)
 #define SM90A_E4M3_ATTENTION_FLOWS_64  SM90A_E4M3_ATTENTION_FLOWS_256
 #define SM90A_E4M3_ATTENTION_FLOWS_96  SM90A_E4M3_ATTENTION_FLOWS_256
 #define SM90A_E4M3_ATTENTION_FLOWS_128 SM90A_E4M3_ATTENTION_FLOWS_256

@@ -101,7 +101,8 @@ hold='s|^        MBAR_WAIT(%full_s, %parity) // waits RAW_FULL\[s\]|&\
         mov.u32 %t2, %parity;\
         RING_NEXT(%t1, %t2, SLOTS)\
         xor.b32 %t2, %t2, 1;\
-        mad.lo.u32 %t1, %t1, 8, %empty;\
+        mov.u32 %free, raw_empty;\
+        mad.lo.u32 %t1, %t1, 8, %free;\
         MBAR_WAIT(%t1, %t2) // waits RAW_EMPTY of the next slot|'
 plant holds_next attention_e4m3.ptx "$hold" && clean holds_next "$work/causal"
 plant one_slot_held attention_e4m3.ptx "$one" attention_e4m3.ptx "$hold" &&
@@ -137,7 +138,7 @@ plant slot_of_16 attention_e4m3.ptx "s/$slot/mad.lo.u32 %src, %slot, 16, %from_r
         'transpose (warp [4-7]) of CTA'
 # A wait at the reader's own pointer, which does not move, where the slot is meant.
 plant own_pointer attention_e4m3.ptx \
-    '/^    TRANSPOSE_BLOCK:/,/MBAR_WAIT/s/mad.lo.u32 %full_s, %slot, 8, %full;/mov.u32 %full_s, %full;/' &&
+    '/^    TRANSPOSE_BLOCK:/,/MBAR_WAIT/s/mad.lo.u32 %full_s, %slot, 8, %full_s;/\/\/ always the first/' &&
     named own_pointer "$work/causal" 'error: [a-z-]*: raw_[a-z]*\[[0-9]\]' \
         'transpose (warp [4-7]) of CTA ([01],0,0) reads .* which producer_v (warp 2)'
 # The leading warp alone says that V is transposed.
