@@ -189,6 +189,9 @@ static int prepare_maps(hewn_gemm_plan *plan, hewn_error *err)
 static void set_attributes(hewn_gemm_plan *plan, uint32_t cluster)
 {
     const hewn_context *context = plan->context;
+    const struct gemm_scalars *s = &plan->scalars;
+    const int together = cluster == 1 && hewn_gemm_together(plan->kernel, s->tiles_m, s->tiles,
+                                                            s->k_blocks, context->info.sm_count);
     unsigned n = 0;
     if (cluster > 1) {
         plan->attributes[n].id = HEWN_CU_LAUNCH_CLUSTER_DIMENSION;
@@ -197,7 +200,7 @@ static void set_attributes(hewn_gemm_plan *plan, uint32_t cluster)
         plan->attributes[n++].value.cluster.z = 1;
     }
     if (context->driver->fn.launch_kernel_ex && context->info.cc_major >= PROGRAMMATIC_CC &&
-        context->driver->version >= PROGRAMMATIC_DRIVER) {
+        context->driver->version >= PROGRAMMATIC_DRIVER && !together) {
         plan->attributes[n].id = HEWN_CU_LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION;
         plan->attributes[n++].value.flag = 1;
     }

@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    FIT_WAVES = 3 /* numbers of waves that a fitted tile is tried for */
+    FIT_WAVES = 3,  /* numbers of waves that a fitted tile is tried for */
+    BROAD_WAVES = 6 /* the least of them, of tiles of 256 columns, at most; of others FIT_WAVES */
 };
 
 /*
@@ -77,10 +78,14 @@ static const double fit_mma = 0.8723, fit_beside = 132.7, fit_area = 15.29,
                     fit_exchanged_area = 9.939, fit_fill = 489.5, fit_exposed = 2.115,
                     fit_broad = 955.3, fit_broad_part = 131.8, fit_exchange = 16.22,
                     fit_pair = 54.15, fit_early = 30.75, fit_drag = 0.1566;
+static const double fit_halved = 20; /* a k-block of anyx64, besides */
 /* 8-bit sums, promoted; the ledger. `two`: of consumers with sums of two k-blocks. */
 static const double promote_wide = 1.201, promote = 1.309, promote_two = 1.15;
 enum { TWO_COLUMNS = 128 /* of a consumer, at most, that has two */ };
 static const double start_finish = 76.51; /* what else an epilogue reads */
+/* What CTAs that start together (hewn_gemm_together) do so later, and their loops, of 3 and more rows of tiles, the
+ * least, of 1 and of 2. */
+static const double start_late = 2400, together[] = {0.8, 0.95, 0.88};
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
 static const double alone = 0.7875, crowd = 0.3441;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
@@ -362,6 +367,7 @@ static inline double multiply_of(const struct hewn_gemm_kernel *k, double area, 
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
     if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
+    if (k->fitted && k->tile_n == 64) multiply += fit_halved;
     if (promoted)
         multiply *= columns_of(k) <= TWO_COLUMNS ? promote_two
                     : k->tile_n >= 192           ? promote_wide
@@ -514,7 +520,13 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     /* Rows of any length are stored by element with parts, the more slowly the less they are aligned. */
     double epilogue = w->epilogue + (k->odd && parts > 1 ? by_odd_element * area / narrow : 0);
     double add_up = least_add_up(k, parts, area);
-    double products = gemm_real(waves) * blocks * w->multiply * few_clock * spread_waves;
+    double loop = 1;
+    if (pair * parts == 1 &&
+        hewn_gemm_together(k, w->tiles_m, w->tiles, w->k_blocks, (int)sm_count)) {
+        begin += start_late;
+        loop = together[w->tiles_m < 3 ? w->tiles_m : 0];
+    }
+    double products = gemm_real(waves) * blocks * w->multiply * few_clock * spread_waves * loop;
     const double rest = v->sliced ? rest_of_parts(k, parts) : 0;
     const double most = enough / (1 + rest + w->of->rest_least);
     double left = most - begin - epilogue - (parts > 1 ? gemm_real(waves) * add_up : 0);
@@ -528,7 +540,7 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
         .apart = v->model->machine.apart[size],
         .share = 2.0 * pair * parts / sm_count,
     };
-    double run = run_of(k, parts, v, w, &c, blocks, epilogue);
+    double run = run_of(k, parts, v, w, &c, blocks, epilogue) * loop;
     if (run > left) return DBL_MAX;
     double bytes = v->operands + again(k, p, &c) + v->output;
     if (area > narrow || k->fitted)
@@ -546,37 +558,66 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
 
 static const double rounding = 1 - 1e-9; /* of bounds, whose terms are added in another order */
 
+/* Of the loop of a kernel without clusters, at least. */
+static inline double least_loop(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    return k->exchanged && k->pair_m * k->pair_n * parts == 1 ? together[0] : 1;
+}
+
+/* Of a fitted tile: the side that is fixed; what the other one is a multiple of, at least, and at most. A consumer has
+ * all of that one, or half (anyx64). */
+struct sides {
+    uint32_t fixed, unit, least, most;
+};
+
+static inline struct sides sides_of(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    const uint32_t ex = k->exchanged, fixed = ex ? k->tile_n : k->tile_m,
+                   sharing = ex ? k->pair_n : k->pair_m, halves = fixed == 64 ? 2 : 1,
+                   unit = SM90A_GEMM_FIT_UNIT * (sharing > halves ? sharing : halves),
+                   least = fixed == 256 ? SM90A_GEMM_FIT_LEAST_TALL
+                                        : halves * SM90A_GEMM_FIT_LEAST(parts);
+    return (struct sides){fixed, unit, (least + unit - 1) / unit * unit,
+                          ex ? k->tile_m : k->tile_n};
+}
+
+/* The most waves, of those that are the least, for which a tile is fitted unasked. */
+static inline uint32_t most_waves(const struct sides *s)
+{
+    return s->fixed == 256 ? BROAD_WAVES : FIT_WAVES;
+}
+
 /* Of each number of waves from the least on, the tile that just makes it. */
 static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
                   double enough, struct hewn_gemm_kernel *out)
 {
     const struct hewn_gemm_extent *p = v->p;
-    const uint32_t ex = k->exchanged, along = ex ? k->pair_m : k->pair_n,
-                   unit = SM90A_GEMM_FIT_UNIT * (ex ? k->pair_n : k->pair_m);
+    const struct sides sides = sides_of(k, parts);
+    const uint32_t ex = k->exchanged, along = ex ? k->pair_m : k->pair_n;
     const uint64_t extent = ex ? p->m : p->n,
                    others = p->batch * (ex ? gemm_ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n)
                                            : gemm_ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m)),
                    clusters =
                        v->model->machine.clusters[gemm_size_of(k->pair_m * k->pair_n * parts)];
     uint64_t waves =
-        gemm_ceil_div(gemm_ceil_div(extent, SM90A_GEMM_FIT_MOST * along) * others, clusters);
+        gemm_ceil_div(gemm_ceil_div(extent, (uint64_t)sides.most * along) * others, clusters);
     const double blocks =
         gemm_real(gemm_ceil_div(gemm_ceil_div(p->k * p->in, GEMM_ROW_BYTES), parts)) *
-        (few_clock * spread_waves);
+        (few_clock * spread_waves * least_loop(k, parts));
     const double line = 1 + fit_lines * v->lines,
-                 across = alone * line * (ex ? v->row_b : v->row_a) * 128 / along,
+                 across = alone * line * (ex ? v->row_b : v->row_a) * sides.fixed / along,
                  row = alone * line * (ex ? v->row_a : v->row_b) / (ex ? k->pair_n : k->pair_m);
     double least = enough;
     struct hewn_gemm_kernel q = *k;
     struct gemm_terms t = *gemm_terms(v->model, k);
     /* Of more waves, and so at the power limit, those that store while they multiply take less time. */
-    if (waves > FIT_WAVES && enough < DBL_MAX) return enough;
+    if (waves > most_waves(&sides) && enough < DBL_MAX) return enough;
     for (int i = 0; i < FIT_WAVES; i++, waves++) {
         const uint64_t tiles = waves * clusters / others;
-        uint32_t side = (uint32_t)gemm_ceil_div(gemm_ceil_div(extent, tiles * along), unit) * unit;
-        if (side < SM90A_GEMM_FIT_LEAST(parts))
-            side = (uint32_t)gemm_ceil_div(SM90A_GEMM_FIT_LEAST(parts), unit) * unit;
-        const double multiply = multiply_of(k, 128.0 * side, p->promoted != 0);
+        uint32_t side =
+            (uint32_t)gemm_ceil_div(gemm_ceil_div(extent, tiles * along), sides.unit) * sides.unit;
+        if (side < sides.least) side = sides.least;
+        const double multiply = multiply_of(k, (double)sides.fixed * side, p->promoted != 0);
         const double begin = gemm_start - fit_early - (waves > 1 ? 0 : apart_early),
                      all = gemm_real(waves) * blocks;
         if (begin + all * multiply >= least ||
@@ -589,7 +630,7 @@ static double fit(const struct hewn_gemm_kernel *k, uint32_t parts, const struct
         double c = cost_of(&q, parts, v, &w, least);
         if (c >= least) continue;
         least = c;
-        q.stages = SM90A_GEMM_FIT_RING / (GEMM_ROW_BYTES * (q.tile_m + q.tile_n));
+        q.stages = k->stages * (k->tile_m + k->tile_n) / (q.tile_m + q.tile_n);
         if (q.stages > SM90A_GEMM_FIT_STAGES) q.stages = SM90A_GEMM_FIT_STAGES;
         *out = q;
     }
@@ -608,11 +649,17 @@ double hewn_gemm_fit(const struct hewn_gemm_model *model, const struct hewn_gemm
  * than the model says, 2 % is enough. */
 static const double fit_margin = 1.07, fit_parts_margin = 1.02;
 
+static inline double margin_of(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    const int single = k->exchanged && k->pair_m * k->pair_n == 1;
+    return parts > 1 || k->tile_n == 64 || single ? fit_parts_margin : fit_margin;
+}
+
 double hewn_gemm_cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
                       const struct gemm_work *w, double enough)
 {
     struct hewn_gemm_kernel fitted;
-    const double margin = parts > 1 ? fit_parts_margin : fit_margin;
+    const double margin = margin_of(k, parts);
     const double most = enough < DBL_MAX ? enough / margin : enough;
     if (!k->fitted) return cost_of(k, parts, v, w, enough);
     double c = fit(k, parts, v, most, &fitted);
@@ -688,7 +735,8 @@ __attribute__((cold)) struct hewn_gemm_model *hewn_gemm_model_create(const char 
 
 /* What it costs at least: without what two things that overlap hinder each other, with rows that all lie within the
  * matrix, and so on. */
-static inline double bound_of(const struct gemm_candidate *c, const struct gemm_quick *q)
+static inline double bound_of(const struct gemm_candidate *c, const struct hewn_gemm_kernel *k,
+                              const struct gemm_quick *q)
 {
     const double clusters = q->of[c->size].clusters, apart = q->of[c->size].apart;
     const double tiles_m = gemm_whole(q->m * c->per_height),
@@ -706,6 +754,7 @@ static inline double bound_of(const struct gemm_candidate *c, const struct gemm_
     run += (waves - 1) *
            (gemm_larger(multiply + c->overlapped[q->out_2], rows * full) + c->between[q->out_2]);
     if ((q->wide ? tiles_m : tiles_n) > 1) run *= read_again;
+    run *= least_loop(k, c->parts);
     const double begin = c->begin + q->finish - (tiles <= apart ? apart_early : 0);
     return (begin + both(run * spread_waves, q->memory, memory_hinders) + c->epilogue[q->out_2] +
             waves * c->add_up) *
@@ -717,29 +766,32 @@ static double fit_bound(const struct gemm_candidate *c, const struct hewn_gemm_k
                         const struct gemm_quick *q)
 {
     const int ex = k->exchanged != 0;
+    const struct sides s = sides_of(k, c->parts);
     const double along = ex ? k->pair_m : k->pair_n, across = ex ? k->pair_n : k->pair_m,
                  extent = ex ? q->m : q->n,
                  others = q->batch * gemm_whole(ex ? q->n * c->per_width : q->m * c->per_height),
-                 waves = gemm_whole(gemm_whole(extent / (SM90A_GEMM_FIT_MOST * along)) * others *
+                 waves = gemm_whole(gemm_whole(extent / (s.most * along)) * others *
                                     q->of[c->size].per_clusters);
-    if (waves > FIT_WAVES) return DBL_MAX; /* as in `fit` */
+    if (waves > most_waves(&s)) return DBL_MAX; /* as in `fit` */
     const double sides = extent * others * q->of[c->size].per_clusters / along;
     const double blocks = gemm_whole(q->k_blocks * c->per_parts);
-    const double multiply = 128.0 * GEMM_ROW_BYTES / 4096 * fit_mma * sides + fit_beside * waves;
-    const double rows = (128 * waves * (ex ? q->row_b : q->row_a) / along +
+    const double multiply =
+        (double)s.fixed * GEMM_ROW_BYTES / 4096 * fit_mma * sides + fit_beside * waves;
+    const double rows = (s.fixed * waves * (ex ? q->row_b : q->row_a) / along +
                          sides * (ex ? q->row_a : q->row_b) / across) *
                         (1 + fit_lines * q->lines) * alone;
-    const double run = blocks * gemm_larger(multiply * few_clock * spread_waves, rows);
+    const double run =
+        blocks * gemm_larger(multiply * few_clock * spread_waves, rows) * least_loop(k, c->parts);
     const double begin = c->begin + q->finish - (waves > 1 ? 0 : apart_early);
     return (begin + both(run, q->memory, memory_hinders) + waves * c->add_up) * c->left[q->sliced] *
-           (c->parts > 1 ? fit_parts_margin : fit_margin);
+           margin_of(k, c->parts);
 }
 
 double hewn_gemm_bound(const struct gemm_candidate *c, const struct hewn_gemm_kernel *k,
                        const struct gemm_quick *q)
 {
     if (!c->bounded) return 0;
-    return k->fitted ? fit_bound(c, k, q) : bound_of(c, q);
+    return k->fitted ? fit_bound(c, k, q) : bound_of(c, k, q);
 }
 
 double hewn_gemm_slices_least(const struct hewn_gemm_extent *p, uint32_t sm_count)
@@ -828,7 +880,8 @@ static void choose_any(const struct gemm_view *v, struct hewn_gemm_choice *best)
             try_parts(first + c->kernel, terms + c->kernel, c->parts, v, best);
             continue;
         }
-        const double bound = c->fitted ? fit_bound(c, first + c->kernel, &q) : bound_of(c, &q);
+        const double bound =
+            c->fitted ? fit_bound(c, first + c->kernel, &q) : bound_of(c, first + c->kernel, &q);
         if (bound >= best->cost) continue;
         open[count].bound = bound;
         open[count].c = c;

@@ -35,11 +35,13 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
 #define TRIED_128x192  UINT64_C(0xd0d07)
 #define TRIED_128x224  UINT64_C(0x10109)
 #define TRIED_128x256  UINT64_C(0x10100)
-#define TRIED_80x128   UINT64_C(0xf0f66)
+#define TRIED_80x128   UINT64_C(0xf0f67)
 #define TRIED_96x128   UINT64_C(0x10f08)
 #define TRIED_160x128  UINT64_C(0x90014)
 #define TRIED_anyx128  UINT64_C(0x102010209020907)
 #define TRIED_128xany  UINT64_C(0x10000030b030902)
+#define TRIED_anyx64   UINT64_C(0x30208)
+#define TRIED_anyx256  UINT64_C(0x1000101)
 #define TRIED_64x64    UINT64_C(0x101010101)
 #define TRIED_64x96    UINT64_C(0x1010100)
 #define TRIED_128x64   UINT64_C(0x101010001010101)
@@ -80,10 +82,11 @@ enum { EARLY = 8 }; /* k-blocks: `fetches` of kernels that spread tiles */
     ROW(P, t, v, #v "m", 2, 1, GEMM_MODE_PAIR_M, more, 0, 0, 1) \
     ROW(P, t, v, #v "n", 1, 2, GEMM_MODE_PAIR_N, more, 0, 0, 2)
 /* One module: each tile alone, and rectangles of tiles. FITTED: of a tile that the plan decides; with more rows
- * than columns A and B are exchanged. */
+ * than columns A and B are exchanged; TALL: with more columns, too. */
 #define KERNEL_SPREAD(P, t, v) RECTANGLES(P, t, v, MOST)
 #define KERNEL_FITTED(P, t, v) \
     RECTANGLES(P, t, v, P##_GEMM_TILE_M(v) > P##_GEMM_TILE_N(v) ? GEMM_CAN_PLANE : MOST)
+#define KERNEL_TALL(P, t, v) RECTANGLES(P, t, v, GEMM_CAN_PLANE)
 #define RECTANGLES(P, t, v, more)             \
     SPREAD(P, t, v, #v, 0, 0, more, 0)        \
     SPREAD(P, t, v, #v "-1x2", 0, 1, more, 1) \

@@ -107,6 +107,18 @@ uint32_t hewn_gemm_tile_k(const struct hewn_gemm_kernel *kernel, uint64_t elemen
  * estimate, where no driver is asked. */
 uint32_t hewn_gemm_clusters(uint32_t sm_count, uint32_t cluster);
 
+/* Whether CTAs of such a kernel, without clusters, start together, after the grid before has ended. Those that start
+ * while it ends lie where it leaves SMs. Together they lie in order, and a GPC asks L2 once for what its CTAs read at the
+ * same time: of few rows of tiles, the rows of B. In one wave with a long loop that is worth more than an early start
+ * (ptx/sm_90a/LEDGER.md, "Where CTAs lie"). */
+static inline int hewn_gemm_together(const struct hewn_gemm_kernel *k, uint64_t tiles_m,
+                                     uint64_t tiles, uint64_t k_blocks, int sm_count)
+{
+    enum { ROWS_OF_TILES = 4, LONG_LOOP = 64 };
+    return k->exchanged && tiles_m <= ROWS_OF_TILES && k_blocks >= LONG_LOOP &&
+           tiles <= (uint64_t)sm_count;
+}
+
 /* What the choice among a target's kernels computes once for `sm_count` SMs; `clusters` 0: the device cannot launch
  * any. The caller frees it; NULL: out of host memory. */
 struct hewn_gemm_model *hewn_gemm_model_create(const char *target, uint32_t sm_count, int clusters);

@@ -22,6 +22,10 @@
  *   anyx128 | N x 128      | as Mx128, N a multiple of 8 up to 256      | what fits a wave: few
  *           |              | that the plan decides                     | or many rows
  *   128xany | 128 x N      | as MxN, N likewise                        | the same of columns
+ *   anyx64  | N x 64       | as anyx128, N a multiple of 16 up to 256  | few rows, all of them
+ *           |              |                                           | in one tile
+ *   anyx256 | N x 256      | as anyx128, N from 64 to 160, no parts    | large products whose
+ *           |              |                                           | last wave has little
  *   64x64,  | M x N        | a rectangle of tiles, up to 8: a row's A  | 4 to 12 us: many small
  *   128x64, |              | and a column's B are loaded once          | tiles, one wave;
  *   128x80, |              |                                           | 128x128r: one wave of
@@ -98,6 +102,8 @@
     X(SM90A, sm_90a, 160x128, EXCHANGED) \
     X(SM90A, sm_90a, anyx128, FITTED)    \
     X(SM90A, sm_90a, 128xany, FITTED)    \
+    X(SM90A, sm_90a, anyx64, FITTED)     \
+    X(SM90A, sm_90a, anyx256, TALL)      \
     X(SM90A, sm_90a, glu128, GLU)        \
     X(SM90A, sm_90a, glu64, GLU)         \
     X(SM90A, sm_90a, plain, WHOLE)       \
@@ -117,6 +123,8 @@
 #define SM90A_GEMM_EXCHANGED_96x128  1
 #define SM90A_GEMM_EXCHANGED_160x128 1
 #define SM90A_GEMM_EXCHANGED_anyx128 1
+#define SM90A_GEMM_EXCHANGED_anyx64  1
+#define SM90A_GEMM_EXCHANGED_anyx256 1
 
 /* TILE_M, TILE_N: a CTA's tile. GROUP_M: rows of it that a consumer warpgroup computes, 64 or 128.
  * PAIR_M, PAIR_N: tiles of a cluster that shares loads. SHARES: `mode` says whether a cluster shares loads
@@ -153,6 +161,8 @@
 #define SM90A_GEMM_160x128 160, 128,     64,     1, 1,      1,     8,       1,      5,      12,        0,        0
 #define SM90A_GEMM_anyx128 256, 128,     64,     1, 1,      2,     8,       1,      4,      16,        0,        4
 #define SM90A_GEMM_128xany 128, 256,     64,     1, 1,      2,     8,       1,      4,      16,        0,        4
+#define SM90A_GEMM_anyx64  256,  64,     64,     1, 1,      2,     8,       1,      5,      16,        0,        4
+#define SM90A_GEMM_anyx256 160, 256,    128,     1, 1,      2,     1,       1,      4,      16,        0,        4
 #define SM90A_GEMM_glu128  128, 256,     64,     1, 1,      1,     8,       2,      4,      16,        0,        2
 #define SM90A_GEMM_glu64   128, 128,     64,     1, 1,      1,     8,       2,      6,      16,        0,        2
 #define SM90A_GEMM_64x64    64,  64,     64,     1, 1,      2,     1,       1,     12,      32,        0,        0
@@ -210,10 +220,9 @@
  * it, and part_ready could be two phases ahead of a warp that waits. */
 #define SM90A_GEMM_FITTED(v)        ((SM90A_GEMM_KINDS(v) & GEMM_KINDS_FIT) != 0)
 #define SM90A_GEMM_FIT_UNIT         8
-#define SM90A_GEMM_FIT_LEAST(parts) ((parts) > 1 ? 40 : 24)
-#define SM90A_GEMM_FIT_MOST         256
+#define SM90A_GEMM_FIT_LEAST(parts) ((parts) > 1 ? 40 : 24) /* of a consumer; but for anyx64 it has all */
+#define SM90A_GEMM_FIT_LEAST_TALL   64                      /* of anyx256 */
 #define SM90A_GEMM_FIT_STAGES       12
-#define SM90A_GEMM_FIT_RING         (4 * (128 + SM90A_GEMM_FIT_MOST) * GEMM_ROW_BYTES)
 #define SM90A_GEMM_MOST_STAGES(v) \
     (SM90A_GEMM_FITTED(v) ? SM90A_GEMM_FIT_STAGES : SM90A_GEMM_STAGES(v))
 
@@ -284,6 +293,7 @@
 #define SM90A_GEMM_SHARED_EXCHANGED(X, v) SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_SPREAD(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_FITTED(X, v)    SM90A_GEMM_SHARED_WHOLE(X, v)
+#define SM90A_GEMM_SHARED_TALL(X, v)      SM90A_GEMM_SHARED_WHOLE(X, v)
 #define SM90A_GEMM_SHARED_ODD(X, v) \
     SM90A_GEMM_SHARED_WHOLE(X, v)   \
     X(land, SM90A_GEMM_LAND(v), SM90A_GEMM_LAND_BYTES, SM90A_GEMM_ALL_LANDS(v))
@@ -309,6 +319,7 @@
 #define SM90A_GEMM_FULL_EXCHANGED(X, v) SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_SPREAD(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
 #define SM90A_GEMM_FULL_FITTED(X, v)    SM90A_GEMM_FULL_WHOLE(X, v)
+#define SM90A_GEMM_FULL_TALL(X, v)      SM90A_GEMM_FULL_WHOLE(X, v)
 /* thread 0 and every warp; what comes by TMA */
 #define SM90A_GEMM_FULL_LOOSE(X, v)                                                    \
     X(full_bar, 1 + SM90A_GEMM_PRODUCER_WARPS, 0, SM90A_GEMM_STAGE_BYTES(v), producer, \
@@ -318,6 +329,7 @@
     X(land_full, 1, SM90A_GEMM_LAND_BYTES, SM90A_GEMM_LAND_BYTES, producer, producer)
 #define SM90A_GEMM_HANDOFFS_WHOLE(X)
 #define SM90A_GEMM_HANDOFFS_SPREAD(X)
+#define SM90A_GEMM_HANDOFFS_TALL(X)
 /* part_full: bytes of a warp's range of 32 columns, of which there are none to 12; part_ready: arrivals of
  * one other part */
 #define SM90A_GEMM_HANDOFFS_SHARES(X)                                             \
@@ -348,6 +360,7 @@
 #define SM90A_GEMM_RING_FLOWS_EXCHANGED(X) SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_SPREAD(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_FITTED(X)    SM90A_GEMM_RING_FLOWS_WHOLE(X)
+#define SM90A_GEMM_RING_FLOWS_TALL(X)      SM90A_GEMM_RING_FLOWS_WHOLE(X)
 #define SM90A_GEMM_RING_FLOWS_LOOSE(X)                                  \
     X(ring_a, producer + producer.tma, consumer_0.mma + consumer_1.mma) \
     X(ring_b, producer + producer.tma, consumer_0.mma + consumer_1.mma)
@@ -365,5 +378,6 @@
 #define SM90A_GEMM_FLOWS_PARTS(X)     X(partial, consumer_0 + consumer_1, consumer_0 + consumer_1)
 #define SM90A_GEMM_FLOWS_SPREAD(X)    SM90A_GEMM_FLOWS_WHOLE(X)
 #define SM90A_GEMM_FLOWS_FITTED(X)    SM90A_GEMM_FLOWS_WHOLE(X)
+#define SM90A_GEMM_FLOWS_TALL(X)      SM90A_GEMM_FLOWS_WHOLE(X)
 
 #endif

@@ -65,8 +65,9 @@ static void run_random(struct device *dev, int count)
 
 int main(int argc, char **argv)
 {
-    static const struct gemm_group *const lists[] = {
-        gemm_shape_groups, gemm_tile_groups, gemm_few_groups, gemm_odd_groups, gemm_turned_groups};
+    static const struct gemm_group *const lists[] = {gemm_shape_groups,  gemm_tile_groups,
+                                                     gemm_few_groups,    gemm_odd_groups,
+                                                     gemm_turned_groups, gemm_broad_groups};
     struct device dev;
     hewn_error err = {0};
     argc = digest_options(argc, argv);

@@ -21,7 +21,7 @@ struct gemm_group {
 };
 
 extern const struct gemm_group gemm_shape_groups[], gemm_tile_groups[], gemm_few_groups[],
-    gemm_odd_groups[], gemm_turned_groups[];
+    gemm_odd_groups[], gemm_turned_groups[], gemm_broad_groups[];
 
 /* ---- what the makers of cases share -- */
 

@@ -224,6 +224,45 @@ static void fitted_case(struct gemm_case *g, int index)
     s->parts = (uint32_t)share;
 }
 
+/* The same of tiles of 64 and of 256 columns: of the former two consumers have half of the rows each. */
+enum {
+    BROAD_VARIANTS = 2 * RECTANGLES,
+    BROAD_ROUNDS = 2,
+    BROAD_CASES = BROAD_VARIANTS * BROAD_ROUNDS
+};
+
+static void broad_case(struct gemm_case *g, int index)
+{
+    static const int sizes[RECTANGLES][2] = {{1, 1}, {1, 2}, {1, 4}, {2, 1},
+                                             {2, 2}, {2, 4}, {4, 1}, {4, 2}},
+                     parts[4][3] = {{1, 5, 8}, {3, 1, 4}, {2, 1, 2}, {1, 1, 1}},
+                     clusters[] = {0, 132, 66, 39, 30, 22, 17, 15, 15}; /* that an H200 holds */
+    static char names[BROAD_VARIANTS][16];
+    const int v = index % BROAD_VARIANTS, round = index / BROAD_VARIANTS, r = v % RECTANGLES,
+              broad = v >= RECTANGLES, size = sizes[r][0] * sizes[r][1],
+              share = broad ? 1 : parts[size > 4 ? 3 : size / 2][round],
+              turn = round * RECTANGLES + r,
+              unit = broad              ? 8 * sizes[r][1]
+                     : sizes[r][1] == 4 ? 32
+                                        : 16,
+              drawn =
+                  broad ? 64 + 8 * (turn * 5 % 13) : (share > 1 ? 80 : 48) + 16 * (turn * 3 % 11),
+              side = (drawn + unit - 1) / unit * unit;
+    const int64_t m = side * sizes[r][0], n = (broad ? 256 : 64) * sizes[r][1];
+    hewn_gemm_desc *s = &g->desc;
+    snprintf(names[v], sizeof names[v], "%s%s", broad ? "anyx256" : "anyx64", rectangles[r]);
+    s->m = m - (round + v) % 3 * 3, s->n = n - round * 5 % 4 * 3;
+    s->k = 64 * (share - 1) + 40 + 17 * ((turn + broad) % 6);
+    s->batch = broad || round ? 2 : clusters[size * share] + (round % 3 == 2 ? 3 : -1);
+    s->in = index % 2 ? HEWN_F16 : HEWN_BF16;
+    s->out = gemm_out_types[1 + (round + v) % 2];
+    gemm_set_layout(s, v % 3, round % 2, (v + round) % 3);
+    gemm_set_finish(g, (v + round) % 3 ? (v * 7 + round * 4) % FINISHES : 0, round % 4);
+    g->pattern = (enum pattern)(index % PLAIN_PATTERNS);
+    s->variant = names[v];
+    s->parts = (uint32_t)share;
+}
+
 /* The kernels for sm_100f: shapes of choices, and tiles of one to three k-blocks, several a CTA or pair. */
 static const char *const blackwell_variants[] = {"pair",  "pair192", "pair192n", "pair128",
                                                  "plain", "128x128", "128x64",   "loose"};
@@ -316,6 +355,12 @@ static void fitted(struct gemm_case *g, struct gemm_turn t)
 {
     fitted_case(g, t.index);
 }
+
+static void broads(struct gemm_case *g, struct gemm_turn t)
+{
+    broad_case(g, t.index);
+}
+
 static void spread(struct gemm_case *g, struct gemm_turn t)
 {
     spread_case(g, t.index);
@@ -338,5 +383,11 @@ const struct gemm_group gemm_tile_groups[] = {
     {.count = FITTED_CASES, .target = SM_90A, .make = fitted},
     {.count = SPREAD_CASES, .target = SM_90A, .make = spread},
     {.count = BLACKWELL_CASES, .target = SM_100F, .make = blackwell},
+    {0},
+};
+
+/* Behind all others, so that these keep their numbers, from which their data follow. */
+const struct gemm_group gemm_broad_groups[] = {
+    {.count = BROAD_CASES, .target = SM_90A, .make = broads},
     {0},
 };

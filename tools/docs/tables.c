@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LIST = 32, WORD = 128, LINE = 512 };
+enum { LIST = 48, WORD = 128, LINE = 512 };
 
 /* ---- the checker ---- */
 

@@ -46,6 +46,10 @@ static const struct plan_scalar scalars[] = PLAN_SCALARS(GEMM_SCALARS(PLAN_SCALA
     _Static_assert(P##_GEMM_D_BUFFERS(v) >= 2, "boxes staged at once"); \
     CHECK_EXCHANGED(P, v)
 #define CHECK_FITTED(P, v) CHECK_EXCHANGED(P, v)
+#define CHECK_TALL(P, v)                                                                       \
+    _Static_assert(P##_GEMM_GROUP_M(v) == 128 && P##_GEMM_GROUP_N(v) % 32 == 0 &&              \
+                       P##_GEMM_PARTS(v) == 1 && P##_GEMM_PAIR_M(v) * P##_GEMM_PAIR_N(v) == 1, \
+                   "a consumer has two ranges of rows of the MMA; nobody shares K");
 #define CHECK_EXCHANGED(P, v)                                                                \
     _Static_assert(P##_GEMM_GROUP_M(v) == 64 && P##_GEMM_GROUP_N(v) >= 64 &&                 \
                        P##_GEMM_GROUP_N(v) % 16 == 0,                                        \
@@ -132,6 +136,7 @@ _Static_assert(SM100F_GEMM_TMEM_COLUMNS <= 512, "TMEM_COLUMNS");
 #define ODD_SHARES    0
 #define ODD_EXCHANGED 0
 #define ODD_FITTED    0
+#define ODD_TALL      0
 #define ODD_GLU       0
 #define ODD_SPREAD    0
 #define ODD_GATED     0
