@@ -80,7 +80,7 @@ static const double fit_mma = 0.8723, fit_beside = 132.7, fit_area = 15.29,
                     fit_pair = 54.15, fit_early = 30.75, fit_drag = 0.1566;
 static const double fit_halved = 20; /* a k-block of anyx64, besides */
 /* 8-bit sums, promoted; the ledger. `two`: of consumers with sums of two k-blocks. */
-static const double promote_wide = 1.201, promote = 1.309, promote_two = 1.15;
+static const double promote_wide = 1.201, promote = 1.25, promote_two = 1.15;
 enum { TWO_COLUMNS = 128 /* of a consumer, at most, that has two */ };
 static const double start_finish = 76.51; /* what else an epilogue reads */
 /* What CTAs that start together (hewn_gemm_together) do so later, and their loops, of 3 and more rows of tiles, the
@@ -99,10 +99,11 @@ static const double part_drag = 0.04547, pair_drag = 0.02966, wave_drag = 0.0222
                     drag_blocks = 46.82;
 /* What is left of a kernel's time, in parts of it: where CTAs share rows of A, and in slices of K, for each doubling of
  * CTAs or parts; of the share that memory takes, with fitted tiles, with clusters of spread ones, and with narrow ones,
- * which read more rows of A than of B; of long products with tiles of 256 rows. */
+ * which read more rows of A than of B; of long products with tiles of 256 rows; of clusters of 8 that spread tiles. */
 static const double rest_pair_n = -0.01287, rest_slices = 0.01884, rest_slice_parts = -0.02374,
                     rest_fit_memory = -0.07326, rest_spread_memory = -0.0286,
-                    rest_tall_late = 0.0354, rest_narrow_memory = 0.0738, rest_narrow_pair = 0.0297;
+                    rest_tall_late = 0.0354, rest_narrow_memory = 0.0738, rest_narrow_pair = 0.0297,
+                    rest_eight = 0.03;
 static const double rest_half = 35000; /* cycles of a product, half of which are long */
 static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
 static const double loose_row = 35.6; /* a row through registers */
@@ -386,6 +387,7 @@ static void set_rest(struct gemm_terms *t, const struct hewn_gemm_kernel *k)
 {
     if (k->odd || k->can & GEMM_CAN_LOOSE) return;
     t->rest = rest_pair_n * log_of(k->pair_n);
+    if (k->fetches && !k->fitted && k->pair_m * k->pair_n == 8) t->rest += rest_eight;
     if (k->fetches && k->fitted) t->rest_memory = rest_fit_memory;
     if (k->fetches && !k->fitted)
         t->rest_memory = rest_spread_memory * log_of(k->pair_m * k->pair_n) +
