@@ -106,7 +106,6 @@ static const double rest_pair_n = -0.01287, rest_slices = 0.01884, rest_slice_pa
                     rest_eight = 0.03;
 static const double rest_half = 35000; /* cycles of a product, half of which are long */
 static const double narrow = 8192; /* results of a tile whose parts add up in memory of their own */
-static const double loose_row = 35.6; /* a row through registers */
 static const double odd_fetch = 2.65; /* a row of 144 bytes, of two or three lines, against one */
 static const double shared_bytes = 97.76;              /* a cycle, of shared memory */
 static const double odd_tile = 2804, odd_narrow = 900; /* beside its k-blocks; of 64 columns */
@@ -118,15 +117,10 @@ static double stretch(uint32_t begins_askew)
     return begins_askew > 1 ? askew : 1;
 }
 
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* What two things take that overlap and hinder each other; with 0.26 the cube root of the sum of cubes. */
 static inline double both(double a, double b, double hindrance)
 {
-    double most = gemm_larger(a, b), ratio = smaller(a, b) / most;
+    double most = gemm_larger(a, b), ratio = gemm_smaller(a, b) / most;
     return most * (1 + hindrance * ratio * ratio * ratio);
 }
 
@@ -135,7 +129,7 @@ static inline double both(double a, double b, double hindrance)
 static inline double fetch(double tile, uint32_t sharing, double extent, double tiles, double waves,
                            uint32_t begins_askew)
 {
-    double beyond = smaller(tile, (tiles * tile - extent) / (waves > 1 ? tiles : 1));
+    double beyond = gemm_smaller(tile, (tiles * tile - extent) / (waves > 1 ? tiles : 1));
     double real = (tile - beyond) / sharing * stretch(begins_askew);
     return real * row_cycles + beyond / (sharing > 1 ? empty_shared : 1) * empty_cycles;
 }
@@ -160,82 +154,8 @@ static inline double exchanged(const struct hewn_gemm_kernel *k, uint32_t parts)
 {
     uint32_t columns = k->tile_m * k->tile_n / 128, unit = 32;
     double most =
-        smaller((double)(gemm_ceil_div(gemm_ceil_div(columns, unit), parts) * unit), columns);
+        gemm_smaller((double)(gemm_ceil_div(gemm_ceil_div(columns, unit), parts) * unit), columns);
     return most * (parts - 1) * 128 * 4;
-}
-
-/* Of a kernel that loads loose rows through registers. */
-static double loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p, double rows)
-{
-    double through = loose_row * (p->loose_a * k->tile_m + p->loose_b * k->tile_n);
-    return gemm_larger(through, rows);
-}
-
-/* Of a kernel with tensor memory, in SM cycles of a B200, by the rates of the simulator's model
- * (tools/sim/trace/model.c); no Blackwell GPU has been timed. A k-block's MMAs take half a cycle a column, or
- * what shared memory takes for the operands. The epilogue of one tile overlaps the next tile's MMAs. */
-static const double column_cycles = 0.5, operand_cycles = 0.25;  /* of 32 bytes of k */
-static const double blackwell_bytes = 4800, blackwell_l2 = 9100; /* a cycle, of all SMs together */
-static const double stored_column = 10, blackwell_start = 3200, pair_start = 300;
-
-/* Rows of 128 bytes into an SM, at most 79 bytes a cycle, of which it asks for some itself, while so many SMs
- * load. */
-static double blackwell_rows(double rows, double asked, double sms)
-{
-    return gemm_larger(1.62 * rows, 128 * asked * sms / blackwell_l2);
-}
-
-__attribute__((cold)) static double tensor_memory_cost(const struct hewn_gemm_kernel *k,
-                                                       const struct hewn_gemm_extent *p,
-                                                       uint32_t sm_count)
-{
-    const uint32_t cluster = k->pair_m * k->pair_n;
-    uint64_t tiles = gemm_ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
-                     gemm_ceil_div(p->n, (uint64_t)k->tile_n * k->pair_n);
-    /* A GPC has an even number of SMs, which need not be a multiple of four. */
-    const uint32_t clusters = sm_count / cluster - (cluster > 2 && sm_count > 8 * cluster);
-    double waves = gemm_real(gemm_ceil_div(tiles * p->batch, clusters));
-    double blocks = gemm_real(gemm_ceil_div(p->k, hewn_gemm_tile_k(k, p->in)));
-    double rows = k->tile_m + (double)k->tile_n / k->pair_m;
-    double multiply = gemm_larger(column_cycles * k->tile_n, operand_cycles * rows);
-    double at_once = smaller(clusters, gemm_real(tiles * p->batch)) * cluster;
-    double asked = rows - k->tile_m + (double)k->tile_m / k->pair_n;
-    double loads = blackwell_rows(rows, asked, at_once);
-    if (k->can & GEMM_CAN_LOOSE) loads = loose(k, p, 2 * loads) / 2; /* twice as many warps */
-    double block = gemm_larger(multiply * k->row_bytes / 32, loads);
-    double epilogue = stored_column * k->tile_n;
-    double bytes =
-        (gemm_real(p->batch_a) * gemm_real(p->m) + gemm_real(p->batch_b) * gemm_real(p->n)) *
-            gemm_real(p->k) * p->in +
-        gemm_real(p->batch) * gemm_real(p->m) * gemm_real(p->n) * p->out;
-    double run = waves * gemm_larger(blocks * block, epilogue);
-    return blackwell_start + (cluster > 1 ? pair_start : 0) +
-           gemm_larger(run, bytes / blackwell_bytes) + epilogue;
-}
-
-/* The same where rows of A are columns of the MMA. */
-__attribute__((cold)) static double few_lanes_cost(const struct hewn_gemm_kernel *k,
-                                                   const struct hewn_gemm_extent *p,
-                                                   uint32_t sm_count, int clusters)
-{
-    struct hewn_gemm_few s;
-    hewn_gemm_few_shape(p, k->few, clusters ? 1 : 0, sm_count, &s);
-    if (s.share > 1) sm_count = hewn_gemm_clusters(sm_count, s.share) * s.share;
-    uint64_t tiles = gemm_ceil_div(p->n, s.columns) * p->batch;
-    double waves = gemm_real(gemm_ceil_div(tiles, sm_count));
-    double at_once = smaller(gemm_real(tiles), sm_count);
-    double blocks = gemm_real(gemm_ceil_div(p->k, hewn_gemm_tile_k(k, p->in))), rows = s.rows;
-    double multiply = gemm_larger(column_cycles * rows, operand_cycles * (rows + k->tile_n));
-    double loaded = gemm_real(p->m) + s.columns, asked = gemm_real(p->m) / s.share + s.columns;
-    double block =
-        gemm_larger(multiply * k->row_bytes / 32, blackwell_rows(loaded, asked, at_once));
-    double epilogue = stored_column * rows;
-    double bytes =
-        (gemm_real(p->batch_a) * gemm_real(p->m) + gemm_real(p->batch_b) * gemm_real(p->n)) *
-            gemm_real(p->k) * p->in +
-        gemm_real(p->batch) * gemm_real(p->m) * gemm_real(p->n) * p->out;
-    double run = waves * gemm_larger(blocks * block, epilogue);
-    return blackwell_start + gemm_larger(run, bytes / blackwell_bytes) + epilogue;
 }
 
 /* A product cut into tiles by a kernel. */
@@ -265,12 +185,12 @@ static inline double again(const struct hewn_gemm_kernel *k, const struct hewn_g
 {
     if (c->tiles_m * c->tiles_n <= c->clusters) return 0;
     double row = gemm_real(p->k) * p->in;
-    double rows = smaller(smaller(c->tiles_m, k->raster_rows), c->clusters);
-    double columns = smaller(c->tiles_n, c->clusters / rows + 1);
+    double rows = gemm_smaller(gemm_smaller(c->tiles_m, k->raster_rows), c->clusters);
+    double columns = gemm_smaller(c->tiles_n, c->clusters / rows + 1);
     double wave = row * (rows * k->tile_m * k->pair_m + columns * k->tile_n * k->pair_n);
     double times = c->tiles_m * c->tiles_n / c->clusters;
     double more = times * wave - row * gemm_real(p->m + p->n);
-    double misses = smaller(1, 2 * (wave / cache - 1));
+    double misses = gemm_smaller(1, 2 * (wave / cache - 1));
     return more > 0 && misses > 0 ? gemm_real(p->batch) * misses * more : 0;
 }
 
@@ -345,7 +265,7 @@ static inline double rows_of(const struct hewn_gemm_kernel *k, const struct gemm
     if (!k->odd) rows *= 1 + lines_of(k) * v->lines;
     if (parts > 1 && !k->fitted && k->tile_m * k->tile_n <= narrow) rows *= parts_row;
     if (k->odd) return gemm_larger(rows * odd_fetch, shift(k, p));
-    return k->can & GEMM_CAN_LOOSE ? loose(k, p, rows) : rows;
+    return k->can & GEMM_CAN_LOOSE ? gemm_loose(k, p, rows) : rows;
 }
 
 /* What adding up parts takes at a tile's end, without what it takes longer the more sums there are. */
@@ -394,7 +314,7 @@ static void set_rest(struct gemm_terms *t, const struct hewn_gemm_kernel *k)
                          (k->tile_m == 128 && k->tile_n <= 80
                               ? rest_narrow_memory - rest_narrow_pair * log_of(k->pair_n)
                               : 0);
-    t->rest_least = t->rest + smaller(t->rest_memory, 0);
+    t->rest_least = t->rest + gemm_smaller(t->rest_memory, 0);
 }
 
 /* .. and of slices, in the terms of the parts. */
@@ -488,8 +408,8 @@ static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts,
         if (c->waves > 1) {
             double tile = blocks * block_of(multiply, rows, c, c->clusters) + between;
             if (parts == 1)
-                tile = smaller(tile, both(blocks * rows * crowd_of(c, c->clusters),
-                                          blocks * multiply + between, ring_hinders));
+                tile = gemm_smaller(tile, both(blocks * rows * crowd_of(c, c->clusters),
+                                               blocks * multiply + between, ring_hinders));
             run += (c->waves - 1) * tile;
         }
     }
@@ -507,9 +427,9 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     const struct hewn_gemm_extent *p = v->p;
     const uint32_t sm_count = v->model->machine.sm_count;
     if (k->few == HEWN_GEMM_LANES)
-        return few_lanes_cost(k, p, sm_count, v->model->machine.launches);
+        return hewn_gemm_lanes_cost(k, p, sm_count, v->model->machine.launches);
     if (k->few) return hewn_gemm_few_cost(p, k->few, parts, sm_count);
-    if (k->tmem_columns) return tensor_memory_cost(k, p, sm_count);
+    if (k->tmem_columns) return hewn_gemm_tmem_cost(k, p, sm_count);
     const double area = w->of->area;
     uint32_t pair = k->pair_m * k->pair_n, size = gemm_size_of(pair * parts);
     uint64_t clusters = v->model->machine.clusters[size],
@@ -548,13 +468,13 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     if (area > narrow || k->fitted)
         add_up += exchanged(k, parts) / (k->fitted ? fit_exchange : exchange);
     run *= 1 + drag(parts, pair, waves, blocks) * (k->fitted ? fit_drag : 1);
-    const double ctas = smaller(gemm_real(w->tiles), gemm_real(clusters)) * pair * parts;
-    const double reached = smaller(memory_bytes, ctas * cta_bytes);
+    const double ctas = gemm_smaller(gemm_real(w->tiles), gemm_real(clusters)) * pair * parts;
+    const double reached = gemm_smaller(memory_bytes, ctas * cta_bytes);
     double time = begin + both(run, bytes / reached, memory_hinders) + epilogue +
                   (parts > 1 ? c.waves * add_up : 0);
     if (time > most) return DBL_MAX;
     time = both(time, power(k, p, &c, bytes, sm_count), power_hinders);
-    return time * (1 + rest + w->of->rest + w->of->rest_memory * smaller(1, v->memory / time) +
+    return time * (1 + rest + w->of->rest + w->of->rest_memory * gemm_smaller(1, v->memory / time) +
                    w->of->rest_late * time / (time + rest_half));
 }
 

@@ -61,6 +61,26 @@ static inline double gemm_larger(double a, double b)
     return a > b ? a : b;
 }
 
+static inline double gemm_smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Cycles of a kernel that loads loose rows through registers. */
+static inline double gemm_loose(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
+                                double rows)
+{
+    const double row = 35.6; /* fitted */
+    return gemm_larger(row * (p->loose_a * k->tile_m + p->loose_b * k->tile_n), rows);
+}
+
+/* Cycles of kernels with tensor memory (gemm_cost_tmem.c); of that where rows of A are columns of the MMA. */
+double hewn_gemm_tmem_cost(const struct hewn_gemm_kernel *kernel,
+                           const struct hewn_gemm_extent *problem, uint32_t sm_count);
+double hewn_gemm_lanes_cost(const struct hewn_gemm_kernel *kernel,
+                            const struct hewn_gemm_extent *problem, uint32_t sm_count,
+                            int clusters);
+
 struct gemm_view hewn_gemm_view(const struct hewn_gemm_model *model,
                                 const struct hewn_gemm_extent *problem);
 
