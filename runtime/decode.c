@@ -22,6 +22,7 @@ enum {
     MOST_PAGED = 64,     /* rows of a box in a page: larger ones load more behind the last key, */
     MOST_PLAIN = 32,     /* and without pages; smaller ones are slower (LEDGER.md) */
     LEAST_JOINED = 3,    /* blocks an SM, where KV heads share a tile */
+    WIDE_PAGE = 64,      /* keys: pages from which few long tiles are joined, too */
     COMBINE_CTAS = 396,  /* of the combine kernel, that a device holds at a time: 3 an SM */
     SEARCHED_CTAS = 4 * COMBINE_CTAS /* fewer CTAs that find nothing cost less than a search */
 };
@@ -79,13 +80,14 @@ static uint32_t lesser(uint64_t a, uint64_t b)
 
 /* Whether KV heads lie side by side in sets of `heads`, of one scale, and there are blocks enough of a
  * set for all SMs: of tiles of one block one. Of few long tiles, heads of 64 columns of 16 bits are as
- * fast or faster one by one: LEDGER.md. */
+ * fast or faster one by one, except from wide pages: LEDGER.md. */
 static int joined(const hewn_context *context, const struct attention_problem *p, uint32_t heads)
 {
     const struct attention_source *s = &p->source[0];
     uint64_t row = p->qk_dim * s->k.element, blocks = ceil_div(s->length, DECODE_BLOCK);
     uint64_t planes = (uint64_t)p->batch * p->kv_heads, sms = (uint64_t)context->info.sm_count;
-    if (row == SWIZZLE_BYTES && planes * 2 < sms) return 0;
+    int wide = s->page_size >= WIDE_PAGE && blocks * planes >= LARGE_BLOCKS;
+    if (row == SWIZZLE_BYTES && planes * 2 < sms && !wide) return 0;
     return !p->pack && !p->invariant && !p->k_scales && !p->v_scales && p->kv_heads % heads == 0 &&
            s->k.head == row && s->v.head == row &&
            blocks * planes >= heads * (blocks > 1 ? LEAST_JOINED : 1) * sms;

@@ -557,6 +557,8 @@ static const struct fetch {
     {"pages of 8 in groups of none", 0, 64, 64, 8, 1024, 8, 1, 1, 8},
     {"no pages", 0, 64, 64, 8, 1024, 0, 0, 4, 32},
     {"one KV head: 4,096 blocks", 0, 64, 128, 1, 4096, 16, 1, 1, 16},
+    {"64 columns, few sequences, pages of 64: heads in pairs", 0, 64, 8, 2, 32768, 64, 1, 1, 64},
+    {"the same, pages of 32: not", 0, 64, 8, 2, 32768, 32, 1, 2, 32},
     {"128 columns, pages of 16: 4,096 blocks", 0, 128, 64, 8, 1024, 16, 1, 8, 16},
     {"the same: 3,584 blocks", 0, 128, 64, 8, 896, 16, 0, 8, 16},
     {"8,192 keys of few heads: apart", 0, 128, 2, 8, 8192, 16, 1, 1, 16},
