@@ -372,6 +372,34 @@ static void shared_case(struct gemm_case *g, int index)
     set_layout(s, index);
 }
 
+/* Few rows on sm_90a, where two tiles of a cluster load A together: both halves of A full, halves with rows behind the
+ * last; ends of n and k, one k-block, more stages than k-blocks, parts of unequal length, several problems. */
+static const struct paired {
+    int64_t m, n, k;
+    uint32_t parts;
+} paired[] = {{64, 1000, 912, 1},  {33, 520, 1104, 1}, {49, 696, 1488, 2},
+              {57, 1030, 1152, 3}, {64, 600, 2320, 4}, {48, 2060, 400, 1},
+              {40, 1800, 640, 2},  {35, 129, 112, 1},  {61, 2040, 272, 2}};
+enum { PAIRED = sizeof paired / sizeof *paired };
+
+static void paired_case(struct gemm_case *g, int index)
+{
+    static const int outs[] = {HEWN_BF16, HEWN_F32, HEWN_F16};
+    const struct paired *j = &paired[index % PAIRED];
+    hewn_gemm_desc *s = &g->desc;
+    s->m = j->m, s->n = j->n, s->k = j->k;
+    s->in = HEWN_E4M3;
+    s->out = outs[(index + index / PAIRED) % 3];
+    s->accumulate = index < PAIRED ? HEWN_ACCUMULATE_FULL : HEWN_ACCUMULATE_FAST;
+    s->batch = index % 4 == 1 ? 3 : 1;
+    s->variant = "few";
+    s->parts = j->parts;
+    s->constant_b = (uint32_t)index % 2;
+    g->pattern = (enum pattern)(index % PLAIN_PATTERNS);
+    set_finish(g, index);
+    set_layout(s, index);
+}
+
 /* ---- the whole contract ---- */
 
 static const float numbers[] = {1, -0.5F, 0.75F, 0};
@@ -539,9 +567,9 @@ static void each_kernel(struct device *dev, bool hopper)
         glu_case(&g, hopper ? glu_variants : blackwell_glu, i);
         maybe_run(dev, &g);
     }
-    for (int i = 0; !hopper && i < 2 * SHARED; i++) {
+    for (int i = 0; i < 2 * (hopper ? (int)PAIRED : (int)SHARED); i++) {
         struct gemm_case g = {.alpha = 1};
-        shared_case(&g, i);
+        (hopper ? paired_case : shared_case)(&g, i);
         maybe_run(dev, &g);
     }
 }
