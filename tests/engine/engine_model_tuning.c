@@ -8,7 +8,7 @@
 
 enum { TEXT = 4096 };
 
-/* A decode step of one row in e4m3 has one product of hewn_gemm, the head's. */
+/* A decode step of one row in e4m3 has two products of hewn_gemm: gate and up, and in bf16 the head's. */
 static struct tiny model_of(void)
 {
     struct tiny t = tiny_llama(9);
@@ -102,11 +102,12 @@ static char told_kernel[40];
 
 static void tell(const hewn_gemm_desc *d, const hewn_gemm_tuned *t)
 {
-    CHECK_INT(d->n, model_of().vocab);
     CHECK(t->tried > 1, "%u kernels tried", t->tried);
+    told++;
+    if (d->in == HEWN_E4M3) return;
+    CHECK_INT(d->n, model_of().vocab);
     snprintf(told_kernel, sizeof told_kernel, "%.24s/%u%s", t->variant, t->parts,
              t->slices > 1 ? "*" : "");
-    told++;
 }
 
 static void test_tuned(void)
@@ -122,7 +123,7 @@ static void test_tuned(void)
         const struct model_options reads = {.slots = 1, .chunk = 1, .tuning = path};
         told = 0;
         opened_with(&tunes, kernel);
-        CHECK(told == 1 && !strcmp(kernel, told_kernel), "%d products tuned, to %s; taken %s", told,
+        CHECK(told == 2 && !strcmp(kernel, told_kernel), "%d products tuned, to %s; taken %s", told,
               told_kernel, kernel);
         read_table(path, text);
         CHECK(strstr(text, line) && strstr(text, "sm_90a 7 bf16"), "the table is\n%s", text);
