@@ -14,9 +14,10 @@
 #include <string.h>
 
 enum {
-    LOG_BYTES = 4,      /* an lse: f32 */
-    LEAST_BOX = 16,     /* rows: smaller boxes are slower than rows fetched one by one */
-    COMBINE_CTAS = 1056 /* of the combine kernel, that a device holds at a time */
+    LOG_BYTES = 4,       /* an lse: f32 */
+    LEAST_BOX = 16,      /* rows: smaller boxes are slower than rows fetched one by one */
+    COMBINE_CTAS = 1056, /* of the combine kernel, that a device holds at a time */
+    SEARCHED_CTAS = 1584 /* fewer CTAs that find nothing cost less than a search */
 };
 
 static const struct decode_kernel kernels[] = {
@@ -193,11 +194,16 @@ static void fill_parts(hewn_mla_plan *plan)
         .v_dim = MLA_V_DIM,
         .out_type = s->out_type,
     };
-    /* few rows a CTA while the device holds all CTAs at once */
-    while (m->step < SPLIT_COMBINE_WARPS && ctas * ceil_div(rows, m->step) > COMBINE_CTAS)
+    /* Few rows a CTA while the device holds all CTAs at once that may have parts. Where tiles are far fewer than records,
+     * a CTA a tile searches for its record. */
+    uint64_t tiles = (uint64_t)s->batch * s->head_blocks * ceil_div(s->q_len, s->tokens);
+    int few = 4 * tiles <= ctas && ctas <= 32 * SPLIT_COMBINE_WARPS;
+    uint64_t split = few ? tiles : ctas;
+    while (m->step < SPLIT_COMBINE_WARPS && split * ceil_div(rows, m->step) > COMBINE_CTAS)
         m->step *= 2;
+    if (few && ctas * ceil_div(rows, m->step) >= SEARCHED_CTAS) m->search = (uint32_t)ctas;
     plan->merge_config = (hewn_cu_launch_config){
-        .grid_x = (uint32_t)ctas,
+        .grid_x = (uint32_t)(m->search ? split : ctas),
         .grid_y = ceil_div(rows, m->step),
         .grid_z = 1,
         .block_x = 32 * SPLIT_COMBINE_WARPS,
