@@ -10,12 +10,14 @@
 #     account.sh groups [FIRST LAST]  drawn groups of rows of three kinds, seeds FIRST to LAST (1 to 6): their time beside the
 #                                   larger of two: the bytes read at the model's rate of memory, and the dense product of as
 #                                   many rows, each group's rounded up to the tile. A minute or more a draw
+#     account.sh drawn [FIRST LAST]  drawn decode and MLA, seeds FIRST to LAST (1 to 40), of 20 to 45 us of bytes: their time beside
+#                                   the largest of what their bytes, MMAs and exponentials alone take. A minute a draw
 #
 # Kernels are those that the library chooses. What the model leaves out: bank conflicts, the latency of ordinary loads,
 # and the power that the clock follows.
 set -eu
 build=${BUILD:-build}
-work=$build/model
+work=${WORK:-$build/model}
 mkdir -p "$work"
 
 # launch WORDS…: a launch of account_work (its comment says what the words mean), into $work/out and $work/trace.json
@@ -106,6 +108,51 @@ groups() {
         done
     done
 }
+# shape SEED: words of account_work: of seven draws four are decode, two kinds of rows, and three MLA, three kinds; batch 1 to 512,
+# heads of a KV head 1 to 64, of MLA 8 to 128, both by their logarithm; 128 to 131,072 keys.
+shape() {
+    awk -v seed="$1" 'function draw() { x = (x * 16807) % 2147483647; return x / 2147483647 }
+        BEGIN {
+            x = ((seed * 7919 + 17) * (seed + 31)) % 2147483647
+            for (i = 0; i < 5; i++) draw()
+            kinds = split("bf16 e4m3 bf16 e4m3 plain 656 584", kind, " ")
+            dims = split("64 96 128 192 256 512", dim, " ")
+            k = kind[1 + int(kinds * draw())]
+            d = dim[1 + int(dims * draw())]
+            mla = k != "bf16" && k != "e4m3"
+            row = k == "plain" ? 1152 : mla ? k + 0 : (d + (d == 192 ? 128 : d)) * (k == "bf16" ? 2 : 1)
+            do {
+                batch = int(2 ^ (9.01 * draw()))
+                heads = int((mla ? 8 : 1) * 2 ^ ((mla ? 4.01 : 6.01) * draw()))
+                keys = int((20 + 25 * draw()) * 7.4e6 / (row * batch))
+            } while (keys < 128 || keys > 131072)
+            if (mla) print "mla", k, batch, heads, keys
+            else print "decode", k, batch, heads, keys, d
+        }'
+}
+# drawn FIRST LAST
+drawn() {
+    seed=$1
+    while [ "$seed" -le "$2" ]; do
+        # shellcheck disable=SC2046
+        launch $(shape "$seed") || return 1
+        grep -o '"microseconds":[0-9.]*\|"busy [a-z ]*":[0-9.]*' "$work/trace.json" | tr -d '"' | awk -F: -v seed="$seed" \
+            -v words="$(shape "$seed")" -v out="$(cut -d ' ' -f 1 "$work/out")" '
+            $1 == "microseconds" { us = $2; all += us; parts = parts (parts ? " + " : "") us }
+            { busy[$1] += us * $2 }
+            END {
+                m = busy["busy device memory"]; t = busy["busy tensor cores"]; f = busy["busy function units"]
+                floor = m > t ? m : t; floor = f > floor ? f : floor
+                printf "%s: %s: %s %.1f us (%s); memory %.1f, tensor cores %.1f, function units %.1f: %.3f of the largest\n", seed, words, out,
+                    all, parts, m, t, f, all / floor
+            }'
+        seed=$((seed + 1))
+    done
+}
+if [ "${1:-}" = drawn ]; then
+    drawn "${2:-1}" "${3:-${2:-40}}"
+    exit
+fi
 if [ "${1:-}" = groups ]; then
     groups "${2:-1}" "${3:-${2:-6}}"
     exit
