@@ -417,13 +417,19 @@ static void describe_keys(hewn_attention_plan *plan, const struct attention_tens
 
 static int prepare_maps(hewn_attention_plan *plan, hewn_error *err)
 {
-    static const char *const names[DECODE_MAP_COUNT] = {"q", "source[0].k", "source[0].v"};
+    static const char *const names[DECODE_MAPS_MOST] = {"q", "source[0].k", "source[0].v",
+                                                        "source[0].k", "source[0].v"};
     const struct attention_source *source = &plan->problem.source[0];
+    const uint32_t tail = plan->decode.kernel->tail;
+    struct hewn_map *maps = plan->decode.maps;
+    plan->decode.map_count = tail ? DECODE_MAPS_MOST : DECODE_MAP_COUNT;
     if (!plan->decode.tiles) return HEWN_OK;
     describe_q(plan);
-    describe_keys(plan, &source->k, &plan->decode.maps[1].desc);
-    describe_keys(plan, &source->v, &plan->decode.maps[2].desc);
-    return hewn_plan_prepare_maps(plan->context, plan->decode.maps, names, DECODE_MAP_COUNT, err);
+    for (size_t i = 1; i < plan->decode.map_count; i++) {
+        describe_keys(plan, i % 2 ? &source->k : &source->v, &maps[i].desc);
+        if (i >= DECODE_MAP_COUNT) maps[i].desc.box[0] = tail;
+    }
+    return hewn_plan_prepare_maps(plan->context, maps, names, plan->decode.map_count, err);
 }
 
 /* ---- the plan -- */

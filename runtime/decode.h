@@ -19,6 +19,7 @@ struct decode_kernel {
     int grouped_rows;   /* 1: and then CTAs in groups are faster */
     int clusters;       /* 1: CTAs of a cluster can share a tile */
     int rows_only;      /* 1: keys are fetched row by row, never by boxes */
+    uint32_t tail;      /* columns that have maps of their own, or 0 */
     uint32_t slots, threads, row_bytes, dynamic_shared;
 };
 
@@ -28,7 +29,8 @@ struct decode_kernel {
         .target = #t, .qk_dim = qk, .v_dim = v, .element = e, .rows = n, .heads = 1,   \
         .step_keys = P##_DECODE_STEP_KEYS(qk), .slots = P##_DECODE_SLOTS(qk, v, e, n), \
         .threads = P##_DECODE_THREADS(qk, e, n), .row_bytes = P##_DECODE_ROW(e),       \
-        .rows_only = only, .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)    \
+        .rows_only = only, .tail = P##_DECODE_TAIL(qk),                                \
+        .dynamic_shared = P##_DECODE_DYNAMIC_SHARED(qk, v, e, n)                       \
     }
 
 /* The kernels' scalar parameters, in their order. */
@@ -52,10 +54,13 @@ int hewn_split_combine(const hewn_context *context, const struct hewn_loaded *co
                        const hewn_cu_launch_config *config, struct split_combine_scalars *scalars,
                        hewn_stream stream, hewn_error *err);
 
+enum { DECODE_MAPS_MOST = DECODE_MAP_COUNT + 2 }; /* with those of the tail of K and V */
+
 struct decode_plan {
     const struct decode_kernel *kernel;
     const struct hewn_loaded *combine; /* NULL: no tile can be split */
-    struct hewn_map maps[DECODE_MAP_COUNT];
+    struct hewn_map maps[DECODE_MAPS_MOST];
+    size_t map_count;
     struct decode_scalars scalars;          /* without addresses */
     struct split_combine_scalars merge;     /* the same */
     hewn_cu_launch_config merge_config;     /* without stream */

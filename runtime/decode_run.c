@@ -4,14 +4,16 @@
 #include "plan.h"
 
 static int place_maps(const hewn_attention_plan *plan, const hewn_attention_args *a,
-                      hewn_cu_tensor_map maps[DECODE_MAP_COUNT], hewn_error *err)
+                      hewn_cu_tensor_map maps[DECODE_MAPS_MOST], hewn_error *err)
 {
     const struct attention_source *s = &plan->problem.source[0];
-    const char *const names[DECODE_MAP_COUNT] = {plan->problem.q.name, s->k.name, s->v.name};
-    const hewn_deviceptr at[DECODE_MAP_COUNT] = {a->q, s->k.span ? a->source[0]->k : a->q,
-                                                 s->v.span ? a->source[0]->v : a->q};
-    return hewn_plan_place_maps(plan->context, plan->decode.maps, names, at, DECODE_MAP_COUNT, maps,
-                                err);
+    const char *const names[DECODE_MAPS_MOST] = {plan->problem.q.name, s->k.name, s->v.name,
+                                                 s->k.name, s->v.name};
+    const hewn_deviceptr k = s->k.span ? a->source[0]->k : a->q;
+    const hewn_deviceptr v = s->v.span ? a->source[0]->v : a->q;
+    const hewn_deviceptr at[DECODE_MAPS_MOST] = {a->q, k, v, k, v};
+    return hewn_plan_place_maps(plan->context, plan->decode.maps, names, at, plan->decode.map_count,
+                                maps, err);
 }
 
 static void set_addresses(const hewn_attention_plan *plan, const hewn_attention_args *a,
@@ -53,13 +55,13 @@ static int launch_combine(const hewn_attention_plan *plan, const struct decode_s
 int hewn_decode_run(const hewn_attention_plan *plan, const hewn_attention_args *args,
                     hewn_stream stream, hewn_error *err)
 {
-    hewn_cu_tensor_map maps[DECODE_MAP_COUNT];
+    hewn_cu_tensor_map maps[DECODE_MAPS_MOST];
     int status = place_maps(plan, args, maps, err);
     if (status) return status;
     struct decode_scalars scalars = plan->decode.scalars;
     set_addresses(plan, args, &scalars);
     struct hewn_params params;
-    hewn_params_begin(&params, maps, DECODE_MAP_COUNT);
+    hewn_params_begin(&params, maps, plan->decode.map_count);
     hewn_params_add(&params, &scalars, DECODE_SCALARS(HEWN_SCALAR_SIZE));
     status = hewn_plan_launch(plan->context, plan->loaded, &plan->config, stream, &params, err);
     if (!status && plan->decode.combine) status = launch_combine(plan, &scalars, stream, err);

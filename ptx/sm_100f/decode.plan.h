@@ -82,6 +82,13 @@
 #define SM100F_DECODE_CHUNK     (SWIZZLE_BYTES / 2)
 #define SM100F_DECODE_CHUNKS(d) (((d) + SM100F_DECODE_CHUNK - 1) / SM100F_DECODE_CHUNK)
 #define SM100F_DECODE_ROW(e)    (SM100F_DECODE_CHUNK * ((e) == 2 ? 2 : 1)) /* of a unit, in memory */
+/* Columns behind the last whole chunk, or 0. They have maps of their own, whose boxes are as wide: a box of a chunk
+ * would ask for columns that there are not. Rows of their units are as long as the others; the rest stays as it was. */
+#define SM100F_DECODE_TAIL(d) ((d) % SM100F_DECODE_CHUNK)
+#define SM100F_DECODE_TAIL_MAPS(NEXT) \
+    NEXT(tail_k)                      \
+    NEXT(tail_v)
+#define SM100F_DECODE_TAIL_MAP_COUNT 2
 #define SM100F_DECODE_UNIT(qk, e)                                           \
     (SM100F_DECODE_STEP_KEYS(qk) * ((e) == 1            ? SWIZZLE_BYTES / 2 \
                                     : (e) == MLA_RECORD ? 2 * SWIZZLE_BYTES \
@@ -142,25 +149,20 @@
 #define SM100F_DECODE_STAGES_AT(qk, v, e, n) \
     (SM100F_DECODE_ROTARY_AT(qk, v, e, n) +  \
      SM100F_DECODE_ROTARY_PLACES * SM100F_DECODE_ROTARY(qk, e))
-#define SM100F_DECODE_MOST_STAGES 16 /* 64 KB or more on their way */
+/* 64 KB or more on their way; of records of 584 bytes a step, whose rotary columns take two. */
+#define SM100F_DECODE_MOST_STAGES(qk, v, e) \
+    ((e) == MLA_RECORD ? 16 : SM100F_DECODE_STEP_UNITS(qk, v, e) + 1)
 #define SM100F_DECODE_STAGES_FIT(qk, v, e, n)                                                \
     ((SM_SHARED_BYTES - SM100F_DECODE_STATIC_BYTES - SM100F_DECODE_STAGES_AT(qk, v, e, n)) / \
-         SM100F_DECODE_STAGE(qk) -                                                           \
-     SM100F_DECODE_SCALES(e))
-#define SM100F_DECODE_STAGES(qk, v, e, n)                                \
-    (!SM100F_DECODE_RECORDS(e) ? 0                                       \
-     : SM100F_DECODE_STAGES_FIT(qk, v, e, n) < SM100F_DECODE_MOST_STAGES \
-         ? SM100F_DECODE_STAGES_FIT(qk, v, e, n)                         \
-         : SM100F_DECODE_MOST_STAGES)
-/* Of records of 584 bytes one more place has the scales of SCALE_STEPS steps, one behind the other. */
-#define SM100F_DECODE_SCALES(e)      ((e) == MLA_RECORD_584)
-#define SM100F_DECODE_SCALE_STEPS    4
-#define SM100F_DECODE_SCALE_BYTES(e) MLA_584_SCALES /* of a record */
-#define SM100F_DECODE_PLACES(qk, v, e, n) \
-    (SM100F_DECODE_STAGES(qk, v, e, n) + SM100F_DECODE_SCALES(e))
+     SM100F_DECODE_STAGE(qk))
+#define SM100F_DECODE_STAGES(qk, v, e, n)                                          \
+    (!SM100F_DECODE_RECORDS(e) ? 0                                                 \
+     : SM100F_DECODE_STAGES_FIT(qk, v, e, n) < SM100F_DECODE_MOST_STAGES(qk, v, e) \
+         ? SM100F_DECODE_STAGES_FIT(qk, v, e, n)                                   \
+         : SM100F_DECODE_MOST_STAGES(qk, v, e))
 #define SM100F_DECODE_DYNAMIC_SHARED(qk, v, e, n) \
     (SM100F_DECODE_STAGES_AT(qk, v, e, n) +       \
-     SM100F_DECODE_PLACES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
+     SM100F_DECODE_STAGES(qk, v, e, n) * SM100F_DECODE_STAGE(qk))
 
 /* At the end of a tile tile_p has a row's place in O and its factor, then the sums of the warps. */
 #define SM100F_DECODE_OUT_BYTES  16 /* u64 address or 0, f32 factor, f32 log2-sum-exp of a part */
@@ -202,6 +204,12 @@
     (SM100F_DECODE_SLOTS(qk, v, e, n) > 3 * SM100F_DECODE_STEP_UNITS(qk, v, e)   ? 4 \
      : SM100F_DECODE_SLOTS(qk, v, e, n) > 2 * SM100F_DECODE_STEP_UNITS(qk, v, e) ? 3 \
                                                                                  : 2)
+/* 1: S of a step is free as soon as P of S_BUFFERS steps before is there, and QK waits for that alone. So a place of the
+ * ring has K in every pass, or V, the ring holds as many steps, and p_full has a barrier for each buffer of S. It is so
+ * where softmax takes about as long as the MMAs of a step. */
+#define SM100F_DECODE_S_BY_P(qk, e, n) ((e) == 1 && (qk) == 64 && (n) > 16)
+#define SM100F_DECODE_P_SHIFT(qk, e, n) \
+    (SM100F_DECODE_S_BY_P(qk, e, n) ? SM100F_DECODE_S_SHIFT(e) : SM100F_DECODE_P_TILES(e) - 1)
 #define SM100F_DECODE_SLICES(v)       (((v) + 127) / 128)
 #define SM100F_DECODE_O_COLUMN(e, n)  (SM100F_DECODE_S_BUFFERS(e) * (n))
 #define SM100F_DECODE_O_COLUMNS(v, n) (SM100F_DECODE_SLICES(v) * (n))
@@ -250,7 +258,7 @@
     SM100F_DECODE_SHARED_584(X, qk, v, e, n)
 #define SM100F_DECODE_SHARED_584(X, qk, v, e, n)                             \
     X(stages, SM100F_DECODE_STAGES_AT(qk, v, e, n), SM100F_DECODE_STAGE(qk), \
-      SM100F_DECODE_PLACES(qk, v, e, n))
+      SM100F_DECODE_STAGES(qk, v, e, n))
 #define SM100F_DECODE_SHARED_1 SM100F_DECODE_SHARED_2
 #define SM100F_DECODE_SHARED_2(X, qk, v, e, n)
 
@@ -267,15 +275,31 @@
 /* X(barrier, arrivals, least and most bytes of a phase, who signals, who waits) */
 #define SM100F_DECODE_HANDOFFS(X, d, e, n)                                                   \
     SM100F_DECODE_HANDOFFS_##e(X, d, e, n) SM100F_DECODE_FREES_##e(X) SM100F_DECODE_S_##e(X) \
-        X(p_full, 8, 0, 0, softmax, pv) X(o_full, 1, 0, 0, pv, softmax + qk)
-#define SM100F_DECODE_S_1(X)       X(s_full, 1, 0, 0, qk, softmax)
-#define SM100F_DECODE_S_2          SM100F_DECODE_S_1
-#define SM100F_DECODE_S_584        SM100F_DECODE_S_1
-#define SM100F_DECODE_S_656(X)     X(s_full, 1, 0, 0, qk, producer + softmax)
-#define SM100F_DECODE_FREES_1(X)   X(empty_bar, 1, 0, 0, qk + pv, producer)
-#define SM100F_DECODE_FREES_2      SM100F_DECODE_FREES_1
-#define SM100F_DECODE_FREES_656    SM100F_DECODE_FREES_584
-#define SM100F_DECODE_FREES_584(X) X(empty_bar, 1, 0, 0, pv, producer) /* all units are V */
+        SM100F_DECODE_P_##e(X, d, n)
+/* Those that free S: of PV, or with S_BY_P of P. */
+#define SM100F_DECODE_BY_PV(X)       X(p_full, 8, 0, 0, softmax, pv) X(o_full, 1, 0, 0, pv, softmax + qk)
+#define SM100F_DECODE_BY_P(X)        X(p_full, 8, 0, 0, softmax, qk + pv) X(o_full, 1, 0, 0, pv, softmax)
+#define SM100F_DECODE_P_2(X, d, n)   SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_656(X, d, n) SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_584(X, d, n) SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_1(X, d, n)   SM100F_DECODE_P_1_##d(X, n)
+#define SM100F_DECODE_P_1_64(X, n)   SM100F_DECODE_P_1_64_##n(X)
+#define SM100F_DECODE_P_1_64_16      SM100F_DECODE_BY_PV
+#define SM100F_DECODE_P_1_64_32      SM100F_DECODE_BY_P
+#define SM100F_DECODE_P_1_64_64      SM100F_DECODE_BY_P
+#define SM100F_DECODE_P_1_96(X, n)   SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_1_128(X, n)  SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_1_192(X, n)  SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_1_256(X, n)  SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_P_1_512(X, n)  SM100F_DECODE_BY_PV(X)
+#define SM100F_DECODE_S_1(X)         X(s_full, 1, 0, 0, qk, softmax)
+#define SM100F_DECODE_S_2            SM100F_DECODE_S_1
+#define SM100F_DECODE_S_584          SM100F_DECODE_S_1
+#define SM100F_DECODE_S_656(X)       X(s_full, 1, 0, 0, qk, producer + softmax)
+#define SM100F_DECODE_FREES_1(X)     X(empty_bar, 1, 0, 0, qk + pv, producer)
+#define SM100F_DECODE_FREES_2        SM100F_DECODE_FREES_1
+#define SM100F_DECODE_FREES_656      SM100F_DECODE_FREES_584
+#define SM100F_DECODE_FREES_584(X)   X(empty_bar, 1, 0, 0, pv, producer) /* all units are V */
 #define SM100F_DECODE_HANDOFFS_656(X, d, e, n)                            \
     X(full_bar, SM100F_DECODE_ARRIVALS(d, e, n), 0, 0, producer, qk + pv) \
     X(q_full, 1, 0, SM100F_DECODE_TILE_Q(d, n), query, softmax)           \

@@ -20,8 +20,9 @@ void decode_write_problem(FILE *out, const struct module_id *id)
     fprintf(out, "  \"qk_dim\": %u,\n  \"v_dim\": %u,\n", shape->qk_dim, shape->v_dim);
 }
 
+/* `box`: its columns. */
 static void write_map(FILE *out, const struct module_id *id, const char *name, const char *tensor,
-                      unsigned columns, const char *end)
+                      unsigned columns, unsigned box, const char *end)
 {
     const struct decode_shape *shape = id->plan->decode;
 
@@ -31,13 +32,13 @@ static void write_map(FILE *out, const struct module_id *id, const char *name, c
             "\"batch, 1 or pages\"], \"box\": [%u, \"box\", 1, 1], "
             "\"element_strides\": [1, 1, 1, 1],\n"
             "     \"interleave\": \"none\", \"swizzle\": \"%uB\", \"out_of_bounds\": \"zero\"}%s\n",
-            name, tensor, kv_type(id), columns, shape->row_bytes / (shape->element == 2 ? 2 : 1),
-            shape->row_bytes, end);
+            name, tensor, kv_type(id), columns, box, shape->row_bytes, end);
 }
 
 void decode_write_shape(FILE *out, const struct module_id *id)
 {
     const struct decode_shape *shape = id->plan->decode;
+    const unsigned chunk = shape->row_bytes / (shape->element == 2 ? 2 : 1);
 
     fprintf(out, "  \"tensor_maps\": [\n");
     fprintf(out,
@@ -46,8 +47,12 @@ void decode_write_shape(FILE *out, const struct module_id *id)
             "\"box\": [%d, \"pack\", 1, \"tokens\", 1], \"element_strides\": [1, 1, 1, 1, 1],\n"
             "     \"interleave\": \"none\", \"swizzle\": \"128B\", \"out_of_bounds\": \"zero\"},\n",
             id->plan->maps[0], id->in, shape->qk_dim, SWIZZLE_BYTES / 2);
-    write_map(out, id, id->plan->maps[1], "K", shape->qk_dim, ",");
-    write_map(out, id, id->plan->maps[2], "V", shape->v_dim, "");
+    for (const char *const *map = &id->plan->maps[1]; *map; map++) {
+        const size_t i = (size_t)(map - id->plan->maps);
+        const unsigned columns = i % 2 ? shape->qk_dim : shape->v_dim;
+        write_map(out, id, *map, i % 2 ? "K" : "V", columns,
+                  i < DECODE_MAP_COUNT ? chunk : columns % chunk, map[1] ? "," : "");
+    }
     fprintf(out,
             "  ],\n  \"tile\": {\"rows\": %u, \"keys\": %d},\n"
             "  \"slots\": %u,\n"

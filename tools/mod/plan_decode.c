@@ -9,6 +9,8 @@
 #include <string.h>
 
 static const char *const maps[] = PLAN_NAMES(DECODE_MAPS(PLAN_NAME, PLAN_NAME));
+static const char *const maps_and_tails[] =
+    PLAN_NAMES(DECODE_MAPS(PLAN_NAME, PLAN_NAME) SM100F_DECODE_TAIL_MAPS(PLAN_NAME));
 static const struct plan_scalar scalars[] = PLAN_SCALARS(DECODE_SCALARS(PLAN_SCALAR));
 static const struct plan_scalar mla_scalars[] =
     PLAN_SCALARS(DECODE_SCALARS(PLAN_SCALAR) SM100F_MLA_SCALARS(PLAN_SCALAR));
@@ -77,17 +79,18 @@ static const struct plan_range no_ranges[] = PLAN_RANGES();
     _Static_assert((v) == 64 || P##_DECODE_V_SHARED(qk, e) || P##_DECODE_CHUNKS(qk) % 2 == 0 || \
                        P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v, e) == 0,    \
                    "two chunks of V lie side by side");                                         \
+    _Static_assert(!P##_DECODE_S_BY_P(qk, e, n) ||                                              \
+                       (P##_DECODE_SLOTS(qk, v, e, n) % P##_DECODE_STEP_UNITS(qk, v, e) == 0 && \
+                        P##_DECODE_SLOTS(qk, v, e, n) >=                                        \
+                            P##_DECODE_S_BUFFERS(e) * P##_DECODE_STEP_UNITS(qk, v, e)),         \
+                   "QK runs ahead of PV");                                                      \
     _Static_assert(!P##_DECODE_RECORDS(e) || P##_DECODE_STAGES(qk, v, e, n) > 1,                \
                    "loads run ahead");                                                          \
-    _Static_assert(                                                                             \
-        !P##_DECODE_SCALES(e) ||                                                                \
-            (P##_DECODE_SCALE_STEPS * P##_DECODE_SCALE_BYTES(e) * P##_DECODE_STEP_KEYS(qk) <=   \
-                 P##_DECODE_STAGE(qk) &&                                                        \
-             P##_DECODE_STAGES(qk, v, e, n) <=                                                  \
-                 (P##_DECODE_SCALE_STEPS - 2) * (P##_DECODE_STEP_UNITS(qk, v, e) + 1)),         \
-        "scales wait for their units");                                                         \
+    _Static_assert((e) != MLA_RECORD_584 ||                                                     \
+                       P##_DECODE_STAGES(qk, v, e, n) == P##_DECODE_STEP_UNITS(qk, v, e) + 1,   \
+                   "the stages are a step's");                                                  \
     _Static_assert(16 * P##_DECODE_SLOTS(qk, v, e, n) + ((e) == 2 ? 28 : 36) * (n) +            \
-                           4 * P##_DECODE_WARPS(qk, e, n) + 128 <=                              \
+                           4 * P##_DECODE_WARPS(qk, e, n) + 144 <=                              \
                        P##_DECODE_STATIC_BYTES,                                                 \
                    "STATIC_BYTES");                                                             \
     _Static_assert(P##_DECODE_SOFTMAX_REGS(qk, e, n) % 8 == 0, "registers move in steps of 8"); \
@@ -134,7 +137,7 @@ SM100F_MLA_VARIANTS(TABLES_BLACKWELL)
         .tmem_columns = P##_DECODE_TMEM_COLUMNS(v, e, n),                   \
         .cluster = 1,                                                       \
         .ctas_per_sm = P##_DECODE_CTAS_PER_SM,                              \
-        .maps = maps,                                                       \
+        .maps = P##_DECODE_TAIL(qk) ? maps_and_tails : maps,                \
         .scalars = scalars_,                                                \
         .roles = t##_roles_##qk##_##v##_##e##_##n,                          \
         .shared = t##_shared_##qk##_##v##_##e##_##n,                        \
