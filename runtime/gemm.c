@@ -287,8 +287,8 @@ static int can_cluster(const hewn_context *context)
 }
 
 /* Whether addresses and strides are those that tensor maps need. */
-static int check_aligned(const struct hewn_gemm_kernel *k, const struct gemm_operand *operands,
-                         hewn_error *err)
+__attribute__((cold)) static int check_aligned(const struct hewn_gemm_kernel *k,
+                                               const struct gemm_operand *operands, hewn_error *err)
 {
     for (int i = 0; i < GEMM_OPERANDS; i++) {
         const struct gemm_operand *o = &operands[i];
@@ -380,8 +380,8 @@ static uint32_t needs_of(const hewn_gemm_desc *d, const struct gemm_operand *o)
 
 /* The first plan of a context makes it. Every target has that module, and all modules of a target run on the same
  * devices. NULL: none runs here. */
-static int find_model(hewn_context *context, const char *dtype, const struct hewn_gemm_model **out,
-                      hewn_error *err)
+__attribute__((cold)) static int find_model(hewn_context *context, const char *dtype,
+                                            const struct hewn_gemm_model **out, hewn_error *err)
 {
     void *there = atomic_load(&context->gemm_model);
     char name[NAME];

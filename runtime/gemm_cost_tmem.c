@@ -16,8 +16,9 @@ static double blackwell_rows(double rows, double asked, double sms)
     return gemm_larger(1.62 * rows, 128 * asked * sms / blackwell_l2);
 }
 
-double hewn_gemm_tmem_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                           uint32_t sm_count)
+__attribute__((cold)) double hewn_gemm_tmem_cost(const struct hewn_gemm_kernel *k,
+                                                 const struct hewn_gemm_extent *p,
+                                                 uint32_t sm_count)
 {
     const uint32_t cluster = k->pair_m * k->pair_n;
     uint64_t tiles = gemm_ceil_div(p->m, (uint64_t)k->tile_m * k->pair_m) *
@@ -44,8 +45,9 @@ double hewn_gemm_tmem_cost(const struct hewn_gemm_kernel *k, const struct hewn_g
 }
 
 /* The same where rows of A are columns of the MMA. */
-double hewn_gemm_lanes_cost(const struct hewn_gemm_kernel *k, const struct hewn_gemm_extent *p,
-                            uint32_t sm_count, int clusters)
+__attribute__((cold)) double hewn_gemm_lanes_cost(const struct hewn_gemm_kernel *k,
+                                                  const struct hewn_gemm_extent *p,
+                                                  uint32_t sm_count, int clusters)
 {
     struct hewn_gemm_few s;
     hewn_gemm_few_shape(p, k->few, clusters ? 1 : 0, sm_count, &s);

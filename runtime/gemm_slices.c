@@ -154,8 +154,9 @@ static int can_slice(const hewn_gemm_desc *d, const struct hewn_gemm_extent *ext
     return !is_unaligned(d) && hewn_gemm_sliceable(extent, count_of(slices));
 }
 
-static int check_slices(const hewn_gemm_desc *d, const struct hewn_gemm_extent *extent,
-                        hewn_error *err)
+__attribute__((cold)) static int check_slices(const hewn_gemm_desc *d,
+                                              const struct hewn_gemm_extent *extent,
+                                              hewn_error *err)
 {
     if (d->constant_b > 1)
         return hewn_fail(err, HEWN_ERR_ARGUMENT, "constant_b: %u is not in 0..1", d->constant_b);
@@ -270,8 +271,8 @@ void hewn_gemm_slices_destroy(struct gemm_slices *slices)
     free(slices);
 }
 
-int hewn_gemm_slices_describe(const struct gemm_slices *slices, hewn_gemm_plan_info *info,
-                              hewn_error *err)
+__attribute__((cold)) int hewn_gemm_slices_describe(const struct gemm_slices *slices,
+                                                    hewn_gemm_plan_info *info, hewn_error *err)
 {
     int status = hewn_gemm_plan_describe(slices->plan, info, err);
     info->slices = slices->turned + slices->count;
