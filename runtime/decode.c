@@ -22,7 +22,7 @@ enum {
     MOST_PAGED = 64,     /* rows of a box in a page: larger ones load more behind the last key, */
     MOST_PLAIN = 32,     /* and without pages; smaller ones are slower (LEDGER.md) */
     LEAST_JOINED = 3,    /* blocks an SM, where KV heads share a tile */
-    WIDE_PAGE = 64,      /* keys: pages from which few long tiles are joined, too */
+    WIDE_PAGE = 32,      /* keys: pages from which few long tiles are joined, too */
     COMBINE_CTAS = 396,  /* of the combine kernel, that a device holds at a time: 3 an SM */
     SEARCHED_CTAS = 4 * COMBINE_CTAS /* fewer CTAs that find nothing cost less than a search */
 };
