@@ -78,14 +78,13 @@ static const double fit_mma = 0.8723, fit_beside = 132.7, fit_area = 15.29,
                     fit_exchanged_area = 9.939, fit_fill = 489.5, fit_exposed = 2.115,
                     fit_broad = 955.3, fit_broad_part = 131.8, fit_exchange = 16.22,
                     fit_pair = 54.15, fit_early = 30.75, fit_drag = 0.1566;
-static const double fit_halved = 20; /* a k-block of anyx64, besides */
 /* 8-bit sums, promoted; the ledger. `two`: of consumers with sums of two k-blocks. */
 static const double promote_wide = 1.201, promote = 1.25, promote_two = 1.15;
 enum { TWO_COLUMNS = 128 /* of a consumer, at most, that has two */ };
 static const double start_finish = 76.51; /* what else an epilogue reads */
 /* What CTAs that start together (hewn_gemm_together) do so later, and their loops, of 3 and more rows of tiles, the
  * least, of 1 and of 2. */
-static const double start_late = 2400, together[] = {0.8, 0.95, 0.88};
+static const double start_late = 2400, together[] = {0.78, 0.95, 0.88};
 /* A row's cycles, against row_cycles: while no two CTAs share a TPC; more of it, while all SMs fetch. */
 static const double alone = 0.7875, crowd = 0.3441;
 static const double few_clock = 0.8923; /* cycles where few SMs work, which run at 1.98 GHz */
@@ -288,7 +287,6 @@ static inline double multiply_of(const struct hewn_gemm_kernel *k, double area, 
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
     if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
-    if (k->fitted && k->tile_n == 64) multiply += fit_halved;
     if (promoted)
         multiply *= columns_of(k) <= TWO_COLUMNS ? promote_two
                     : k->tile_n >= 192           ? promote_wide
@@ -420,6 +418,25 @@ static inline double run_of(const struct hewn_gemm_kernel *k, uint32_t parts,
     return run;
 }
 
+/* Fitted tiles must be this much better by the model: at 12 shapes where they were not, they took 3 % longer than the
+ * other kernels (ptx/sm_90a/LEDGER.md, "Tiles whose side the plan decides"). With parts of K, whose rivals take longer
+ * than the model says, with 256 columns and without clusters, 2 % is enough. Tiles of 64 columns need none. */
+static const double fit_margin = 1.07, fit_parts_margin = 1.02;
+
+static inline double margin_of(const struct hewn_gemm_kernel *k, uint32_t parts)
+{
+    if (k->tile_n == 64) return 1;
+    const int broad_alone = k->tile_n == 256 && k->exchanged && k->pair_m * k->pair_n == 1;
+    return parts > 1 || broad_alone ? fit_parts_margin : fit_margin;
+}
+
+/* Of the loop of a kernel whose CTAs start together; as much better as parts is enough there. */
+static inline double loop_of(const struct hewn_gemm_kernel *k, uint64_t tiles_m)
+{
+    const double margin = k->fitted ? fit_parts_margin / margin_of(k, 1) : 1;
+    return together[tiles_m < 3 ? tiles_m : 0] * gemm_smaller(margin, 1);
+}
+
 /* Or more than `enough`, if products, memory and what follows them alone take that. */
 static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
                       const struct gemm_work *w, double enough)
@@ -446,7 +463,7 @@ static double cost_of(const struct hewn_gemm_kernel *k, uint32_t parts, const st
     if (pair * parts == 1 &&
         hewn_gemm_together(k, w->tiles_m, w->tiles, w->k_blocks, (int)sm_count)) {
         begin += start_late;
-        loop = together[w->tiles_m < 3 ? w->tiles_m : 0];
+        loop = loop_of(k, w->tiles_m);
     }
     double products = gemm_real(waves) * blocks * w->multiply * few_clock * spread_waves * loop;
     const double rest = v->sliced ? rest_of_parts(k, parts) : 0;
@@ -483,7 +500,7 @@ static const double rounding = 1 - 1e-9; /* of bounds, whose terms are added in 
 /* Of the loop of a kernel without clusters, at least. */
 static inline double least_loop(const struct hewn_gemm_kernel *k, uint32_t parts)
 {
-    return k->exchanged && k->pair_m * k->pair_n * parts == 1 ? together[0] : 1;
+    return k->exchanged && k->pair_m * k->pair_n * parts == 1 ? loop_of(k, 0) : 1;
 }
 
 /* Of a fitted tile: the side that is fixed; what the other one is a multiple of, at least, and at most. A consumer has
@@ -564,17 +581,6 @@ double hewn_gemm_fit(const struct hewn_gemm_model *model, const struct hewn_gemm
 {
     const struct gemm_view v = hewn_gemm_view(model, p);
     return fit(k, parts, &v, DBL_MAX, out);
-}
-
-/* Fitted tiles must be this much better by the model: at 12 shapes where they were not, they took 3 % longer than the
- * other kernels (ptx/sm_90a/LEDGER.md, "Tiles whose side the plan decides"). With parts of K, whose rivals take longer
- * than the model says, 2 % is enough. */
-static const double fit_margin = 1.07, fit_parts_margin = 1.02;
-
-static inline double margin_of(const struct hewn_gemm_kernel *k, uint32_t parts)
-{
-    const int single = k->exchanged && k->pair_m * k->pair_n == 1;
-    return parts > 1 || k->tile_n == 64 || single ? fit_parts_margin : fit_margin;
 }
 
 double hewn_gemm_cost(const struct hewn_gemm_kernel *k, uint32_t parts, const struct gemm_view *v,
