@@ -54,12 +54,12 @@ bool same_stored(const struct stored *a, const struct stored *b)
     return a->bytes && a->bytes == b->bytes && a->value == b->value;
 }
 
-enum { NOBODY = 0, SEVERAL = UINT32_MAX };
+static const uint32_t nobody = 0, several = UINT32_MAX;
 
 static void note_writer(uint32_t *writer, const struct arg *a, uint32_t insn)
 {
     if (a->sink || a->bank != BANK_REGS) return;
-    writer[a->offset] = writer[a->offset] == NOBODY ? insn + 1 : SEVERAL;
+    writer[a->offset] = writer[a->offset] == nobody ? insn + 1 : several;
 }
 
 /* By offset of the register: the only instruction that writes it, plus 1. */
@@ -87,7 +87,7 @@ static struct stored stored_by(const struct kernel *k, const uint32_t *writer,
     if (in->is.class != INSN_STORE || size > sizeof s.value) return s;
     if (!a.sink && a.bank == BANK_REGS) {
         const uint32_t from = writer[a.offset];
-        const struct insn *mov = from == NOBODY || from == SEVERAL ? NULL : &k->insns[from - 1];
+        const struct insn *mov = from == nobody || from == several ? NULL : &k->insns[from - 1];
         if (!mov || mov->is.class != INSN_MOVE || mov->guard != NO_GUARD || mov->list_count)
             return s;
         a = mov->arg[1];
