@@ -78,9 +78,9 @@ static const double fit_mma = 0.8723, fit_beside = 132.7, fit_area = 15.29,
                     fit_exchanged_area = 9.939, fit_fill = 489.5, fit_exposed = 2.115,
                     fit_broad = 955.3, fit_broad_part = 131.8, fit_exchange = 16.22,
                     fit_pair = 54.15, fit_early = 30.75, fit_drag = 0.1566;
-/* 8-bit sums, promoted; the ledger. `two`: of consumers with sums of two k-blocks. */
-static const double promote_wide = 1.201, promote = 1.25, promote_two = 1.15;
-enum { TWO_COLUMNS = 128 /* of a consumer, at most, that has two */ };
+/* What 8-bit sums take longer that are promoted (the ledger): of consumers of up to 128 columns, which have sums of two
+ * k-blocks; of 144, 160, 192, 224 and 256. */
+static const double promoted[] = {1.15, 1.23, 1.23, 1.19, 1.235, 1.18};
 static const double start_finish = 76.51; /* what else an epilogue reads */
 /* What CTAs that start together (hewn_gemm_together) do so later, and their loops, of 3 and more rows of tiles, the
  * least, of 1 and of 2. */
@@ -281,17 +281,19 @@ static inline uint32_t columns_of(const struct hewn_gemm_kernel *k)
     return k->exchanged ? k->tile_m : k->tile_m == 64 ? k->tile_n / 2 : k->tile_n;
 }
 
+static inline double promoted_of(uint32_t columns)
+{
+    return promoted[(columns > 128) + (columns > 144) + (columns > 160) + (columns > 192) +
+                    (columns > 224)];
+}
+
 /* Cycles of a k-block on the tensor cores. */
-static inline double multiply_of(const struct hewn_gemm_kernel *k, double area, int promoted)
+static inline double multiply_of(const struct hewn_gemm_kernel *k, double area, int promotes)
 {
     double multiply = area * k->row_bytes / 4096 * (k->fitted ? fit_mma : mma_inefficiency) +
                       (k->fitted ? fit_beside : beside);
     if (k->fetches && !k->fitted && k->tile_m == 64) multiply += short_product;
-    if (promoted)
-        multiply *= columns_of(k) <= TWO_COLUMNS ? promote_two
-                    : k->tile_n >= 192           ? promote_wide
-                                                 : promote;
-    return multiply;
+    return promotes ? multiply * promoted_of(columns_of(k)) : multiply;
 }
 
 /* Of 1, 2, 4, 8, the logarithm to base 2. */
