@@ -107,6 +107,10 @@ on() { # GPU COMMAND…: on the simulator
     shift
     HEWN_LIBCUDA=$sim HEWN_SIM_GPU=$gpu HEWN_SIM_QUIET=1 "$@"
 }
+# of GPU SHARE SHARE: the share of the cases in a short run, on h200 and on others; the long run does them all.
+of() {
+    if [ "$suite" = all ]; then echo 0/1; elif [ "$1" = h200 ] || [ $# -eq 2 ]; then echo "$2"; else echo "$3"; fi
+}
 real() { env -u HEWN_LIBCUDA "$@"; }
 script() { run "$(basename "$1" .sh)" env SIM="$sim" SUITE="$suite" HEWN_SIM_QUIET=1 sh "$1"; }
 
@@ -116,7 +120,13 @@ on_simulator() {
     script "$SRC/tests/watch/watch.sh" # it waits most of the time
     script "$SRC/tests/mutate/mutate.sh" # the longest ones, so that the lanes end together
     script "$SRC/tests/zoo/zoo.sh"
-    for t in abi bench_test fold $SIM_TESTS; do run "$t" "$bin/$t"; done
+    for t in abi bench_test fold $SIM_TESTS; do
+        case $t in
+        layout) run "$t" "$bin/$t" --share "$(of - 0/3)" --words ;;
+        sim_tensor) run "$t" "$bin/$t" --share "$(of - 0/7)" --words ;;
+        *) run "$t" "$bin/$t" ;;
+        esac
+    done
     for t in badinput inject packs params npy safetensors engine_files; do run "$t" on b200 "$bin/$t"; done
     for gpu in h200 b200; do
         run "driver_api on $gpu" on $gpu "$bin/driver_api"
@@ -140,7 +150,7 @@ on_simulator() {
         run "host on $gpu" on $gpu "$bin/host"
         run "mla on $gpu" on $gpu "$bin/mla" --share "$([ "$suite" = all ] && echo 0/1 || { [ $gpu = h200 ] && echo 1/4 || echo 2/4; })"
         [ "$suite" = all ] && run "mla --random 300 on $gpu" on $gpu "$bin/mla" --random 300
-        run "indexer on $gpu" on $gpu "$bin/indexer"
+        run "indexer on $gpu" on $gpu "$bin/indexer" --share "$(of $gpu 0/3 1/3)" --words
         [ "$suite" = all ] && run "indexer --random 300 on $gpu" on $gpu "$bin/indexer" --random 300
         run "topk on $gpu" on $gpu "$bin/topk"
         run "grouped on $gpu" on $gpu "$bin/grouped" --share "0/$([ "$suite" = all ] && echo 1 || echo 3)"
@@ -151,12 +161,12 @@ on_simulator() {
         run "scaled on $gpu" on $gpu "$bin/scaled" --share "0/$([ "$suite" = all ] && echo 1 || echo 5)"
         [ "$suite" = all ] && run "scaled --random 2000 on $gpu" on $gpu "$bin/scaled" --random 2000
         [ "$suite" = all ] && run "scaled --quantised 500 on $gpu" on $gpu "$bin/scaled" --quantised 500
-        run "w4 on $gpu" on $gpu "$bin/w4"
+        run "w4 on $gpu" on $gpu "$bin/w4" --share "$(of $gpu 0/3 0/3)"
         run "kernels on $gpu" on $gpu "$bin/kernels"
         [ "$suite" = all ] && run "kernels --random 1000 on $gpu" on $gpu "$bin/kernels" --random 1000
         [ "$suite" = all ] && run "w4 --random 300 on $gpu" on $gpu "$bin/w4" --random 300
-        run "serving on $gpu" on $gpu "$bin/serving"
-        run "engine_model on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/engine_model"
+        run "serving on $gpu" on $gpu "$bin/serving" --share "$(of $gpu 0/3 1/3)"
+        run "engine_model on $gpu" on $gpu env HEWN_SIM_STRICT=1 "$bin/engine_model" --share "$(of $gpu 0/2 1/2)"
         [ "$suite" = all ] && run "engine_model, 32 streams, on $gpu" on $gpu "$bin/engine_model" --case 18 --streams 32
         run "engine_requests on $gpu" on $gpu "$bin/engine_requests" --count "$([ "$suite" = all ] && echo 200 || echo 12)"
         { [ "$suite" = all ] || [ $gpu = h200 ]; } &&

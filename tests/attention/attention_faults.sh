@@ -17,7 +17,7 @@ unset HEWN_SIM_QUIET HEWN_SIM_GPU HEWN_LIBCUDA
 hewn=$(cd "$BUILD" && pwd)/hewn
 module=attention_e4m3_128_128_sums
 cases=$SRC/tests/mutate/sm_90a-$module.run
-seeds=${SEEDS:-'1 2 3'}
+seeds=${SEEDS:-'1 3'}
 [ "$SUITE" = all ] && seeds='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
 
 # plant NAME [FILE SED]...: the kernel with each FILE edited; the edit must change it.

@@ -389,7 +389,7 @@ if [ -e "$CUDA_HOME/lib64/libcublas.so" ] && built handle -arch=compute_90 -lcub
 fi
 source=mixed
 built mixed.o -arch=compute_90 -c
-for code in sm_120 compute_120; do
+for code in sm_120 $([ "$SUITE" = all ] && echo compute_120); do
     source=foreign
     built foreign.o -gencode "arch=compute_120,code=$code" -c || continue
     status "a link of it with a file for $code" 0 \

@@ -13,6 +13,7 @@ static struct {
     uint64_t seed;
     int only;          /* --case, -1: all */
     int share, shares; /* --share: cases whose number leaves `share` */
+    bool words;        /* --words: also cases with a word that no case before them had */
     bool list, verbose, skipped;
     int number, failures; /* of the current case */
     int passed, failed, skips;
@@ -37,7 +38,8 @@ static void close_case(void)
 static void usage(const char *argument)
 {
     fprintf(stderr,
-            "%s: '%s' is not understood; options: --seed S --case N --share I/N --list --verbose\n",
+            "%s: '%s' is not understood; options: --seed S --case N --share I/N --words --list "
+            "--verbose\n",
             run.program, argument);
     exit(2);
 }
@@ -59,6 +61,8 @@ void test_begin(const char *program, int argc, char **argv)
             run.list = true;
         else if (!strcmp(argv[i], "--verbose"))
             run.verbose = true;
+        else if (!strcmp(argv[i], "--words"))
+            run.words = true;
         else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
             run.seed = strtoull(argv[++i], NULL, 0);
         else if (!strcmp(argv[i], "--case") && i + 1 < argc)
@@ -71,6 +75,29 @@ void test_begin(const char *program, int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
+/* Whether `name` has a word that no name before it had. A word ends before a slash, or before "=" and a number; numbers
+ * are no words. */
+static bool new_word(const char *name)
+{
+    static uint64_t seen[1024];
+    static size_t count;
+    bool new = false;
+    for (const char *at = name; *at; at += strcspn(at, " ,"), at += strspn(at, " ,")) {
+        size_t length = strcspn(at, " ,/=");
+        if (at[length] == '=' && (at[length + 1] < '0' || at[length + 1] > '9'))
+            length = strcspn(at, " ,/");
+        if (strspn(at, "0123456789.") >= length) continue;
+        uint64_t hash = 14695981039346656037u;
+        for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)at[i]) * 1099511628211u;
+        size_t i = 0;
+        while (i < count && seen[i] != hash) i++;
+        if (i < count) continue;
+        new = true;
+        if (count < sizeof seen / sizeof *seen) seen[count++] = hash;
+    }
+    return new;
+}
+
 /* Begins the next case; whether it runs. `every`: in every share. */
 static bool enter(bool every, const char *format, va_list args)
 {
@@ -79,8 +106,9 @@ static bool enter(bool every, const char *format, va_list args)
     run.failures = 0;
     run.skipped = false;
     vsnprintf(run.name, sizeof run.name, format, args);
-    if (run.list) printf("%4d  %s\n", run.number, run.name);
     bool mine = every || run.number % run.shares == run.share;
+    if (run.words && !every && new_word(run.name)) mine = true;
+    if (run.list && (mine || !run.words)) printf("%4d  %s\n", run.number, run.name);
     if (run.list || !mine || (run.only >= 0 && (every || run.only != run.number))) {
         run.name[0] = '\0';
         return false;

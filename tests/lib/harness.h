@@ -3,14 +3,16 @@
  *
  *   int main(int argc, char **argv)
  *   {
- *       test_begin("gemm", argc, argv);          // --seed S --case N --share I/N --list --verbose
+ *       test_begin("gemm", argc, argv);          // --seed S --case N --share I/N --words --list …
  *       if (test_case("ragged edges")) CHECK(x == 3, "x is %d", x);
  *       return test_end();                       // "N passed, N failed, N skipped"
  *   }
  *
- * --share I/N: every N-th case from the I-th on, for N processes side by side. A case passes when every
- * CHECK in it held. Checks print on failure only; a case that cannot run here calls test_skip with what is
- * missing.
+ * --share I/N: every N-th case from the I-th on, for N processes side by side. With --words also each case whose name
+ * has a word (a kernel, a type, an option) that no case before it had: a short run that leaves out no kind.
+ *
+ * A case passes when every CHECK in it held. Checks print on failure only; a case that cannot run here calls
+ * test_skip with what is missing.
  */
 #ifndef TESTS_HARNESS_H
 #define TESTS_HARNESS_H

@@ -5,7 +5,7 @@ work=$BUILD/tests/zoo-ptx
 mkdir -p "$work"
 unset HEWN_SIM_QUIET HEWN_LIBCUDA HEWN_SIM_GPU
 out=$BUILD/tests/zoo.out
-seeds=12
+seeds=6
 [ "$SUITE" = all ] && seeds=40
 "$BUILD/tests/zoo" --open skip --seeds $seeds "$BUILD/hewn" "$SRC"/tests/zoo/*.ptx >"$out"
 grep -A 1 '^FAIL' "$out"
