@@ -3,7 +3,7 @@
  * what synchronises a kernel, each run under the simulator, and whether the checker says so.
  *
  *     mutate [options] HEWN MODULES CASES   every kernel that has a file CASES/<target>-<module>.run
- *       --sample N[/I]  every N-th mutant only, from the I-th on (0); with N from 256 on, of at most four kernels of a
+ *       --sample N[/I]  every N-th mutant only, from the I-th on (0); with N from 256 on, of at most two kernels of a
  *                       text; what has a reason is asked less
  *       --ptxas FILE    survivors with the machine code of the original are no mutants; without it, a survivor
  *                       that has no reason (below) is skipped
@@ -48,7 +48,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ALIKE = 4, JOBS = 64, CPU_SECONDS = 20, COVER_SEEDS = 3, LAUNCHES = 12, TURNS = 16 };
+enum { ALIKE = 2, JOBS = 64, CPU_SECONDS = 20, COVER_SEEDS = 3, LAUNCHES = 12, TURNS = 16 };
 
 const struct probe probes[PROBES] = {{"1", "1"},  {"1", "1"},  {"1", "2"},  {"1", "3"},
                                      {"2", "1"},  {"1", "4"},  {"1", "5"},  {"1", "6"},
