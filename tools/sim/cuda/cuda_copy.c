@@ -103,9 +103,11 @@ int copy_submit(const struct copy_request *request, bool async, hewn_cu_stream s
         (graph_memory_around(address_of(request->dst), 1) ||
          graph_memory_around(address_of(request->src), 1)))
         rc = 0;
+    if (!rc && request->alone) beside_host_all();
     if (!rc) rc = stream_submit(s, &work);
     if (!rc && !async) deferred_finish_stream(s); /* a default one, which nobody destroys */
     if (!rc && !s->capture && host_waits(request, async)) beside_host_stream(s);
+    if (!rc && request->alone) beside_host_all();
     return rc;
 }
 
@@ -171,7 +173,8 @@ int cuMemcpyDtoDAsync_v2(hewn_cu_deviceptr dst, hewn_cu_deviceptr src, size_t by
     return copy_submit(&r, true, stream);
 }
 
-/* Contexts are of one device, whose addresses say where memory is. */
+/* Contexts are of one device, whose addresses say where memory is. A copy that is not asynchronous is ordered with all
+ * work of both, of streams that opt out of the legacy one, too (CUDA Driver API, cuMemcpyPeer). */
 static bool are_contexts(hewn_cu_context a, hewn_cu_context b)
 {
     return handle_get(a, HANDLE_CONTEXT) && handle_get(b, HANDLE_CONTEXT);
@@ -181,6 +184,7 @@ static int copy_peer(hewn_cu_deviceptr dst, hewn_cu_context dst_context, hewn_cu
                      hewn_cu_context src_context, size_t bytes, bool async, hewn_cu_stream stream)
 {
     struct copy_request r = linear(dst, true, src, true, bytes);
+    r.alone = !async;
     return are_contexts(dst_context, src_context) ? copy_submit(&r, async, stream)
                                                   : HEWN_CU_INVALID_CONTEXT;
 }

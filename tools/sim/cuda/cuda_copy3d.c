@@ -125,12 +125,16 @@ int cuMemcpy3DAsync_v2(const hewn_cu_memcpy3d *c, hewn_cu_stream stream)
 /* The same struct, with contexts in what is reserved; the device is one. */
 static int copy_3d_peer(const hewn_cu_memcpy3d *c, bool async, hewn_cu_stream stream)
 {
+    struct copy_request r;
     hewn_cu_memcpy3d plain;
+    int rc;
 
     if (!c) return HEWN_CU_INVALID_VALUE;
     plain = *c;
     plain.src_reserved = plain.dst_reserved = NULL;
-    return copy_3d(&plain, async, stream);
+    rc = request_of(&plain, &r);
+    r.alone = !async; /* as cuMemcpyPeer */
+    return rc ? rc : copy_submit(&r, async, stream);
 }
 
 int cuMemcpy3DPeer(const hewn_cu_memcpy3d *c)

@@ -377,6 +377,7 @@ struct copy_request {
     size_t width, height, depth; /* bytes, rows, slices */
     size_t dst_pitch, src_pitch;
     size_t dst_slice, src_slice;
+    bool alone; /* behind all work that was submitted, and ahead of all that comes */
 };
 
 struct fill_request {
