@@ -57,6 +57,11 @@ void beside_host_stream(const struct CUstream_st *stream);
 void beside_host_event(const struct CUevent_st *event);
 void beside_host_all(void);
 
+/* A launch of an executable graph comes behind its launches before (CUDA Driver API, cuGraphLaunch): what is known when
+ * the last one is over. */
+void beside_graph_begin(const struct known *before);
+void beside_graph_end(struct known *over);
+
 /* The nodes of a graph that runs now, in running order: what each comes after is behind its edges alone. NULL: in order,
  * as is what has no memory for it. */
 struct known *beside_fork(uint32_t nodes);

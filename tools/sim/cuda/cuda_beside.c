@@ -166,7 +166,17 @@ void beside_host_all(void)
     drop_known();
 }
 
-/* ---- branches of a graph ---- */
+/* ---- graphs and their branches ---- */
+
+void beside_graph_begin(const struct known *before)
+{
+    if (beside.now) learn(&beside.now->known, before);
+}
+
+void beside_graph_end(struct known *over)
+{
+    if (beside.now) *over = beside.now->known;
+}
 
 /* Of the clocks the last one is what all come after. */
 struct known *beside_fork(uint32_t nodes)

@@ -388,7 +388,11 @@ int graph_execute(struct CUctx_st *context, struct CUgraphExec_st *exec)
 {
     struct run run = {context, exec, NULL};
     int rc = for_each_node(exec->graph, false, clear_allocation, exec);
-    return rc ? rc : run_graph(&run, exec->graph);
+    if (rc) return rc;
+    beside_graph_begin(&exec->known);
+    rc = run_graph(&run, exec->graph);
+    beside_graph_end(&exec->known);
+    return rc;
 }
 
 int cuGraphUpload(hewn_cu_graph_exec exec, hewn_cu_stream stream)

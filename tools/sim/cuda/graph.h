@@ -98,6 +98,7 @@ struct CUgraphExec_st {
     struct CUgraph_st *graph; /* nodes in running order */
     struct CUctx_st *context;
     unsigned long long flags, source; /* source: id of the graph that it was made from */
+    struct known known;               /* with its last launch */
 };
 
 /* A capture in progress. Streams and events that take part point to it. */
