@@ -455,11 +455,28 @@ static struct CUstream_st *turn_to(struct CUstream_st *stream)
     return before;
 }
 
+/* Something that was kept, and is not known to be over, conflicts with it. */
+static bool used_before(const struct copied *c)
+{
+    for (uint32_t i = 0; i < beside.count; i++) {
+        const struct launch_memory *memory = beside.kept[i].memory;
+        struct copied_clash clash;
+        if (order_of(&beside.now->known, i) == ORDER_KNOWN) continue;
+        if (memory ? copied_clashes_launch(c, memory, &clash)
+                   : copied_clashes(c, &beside.kept[i].copied, &clash))
+            return true;
+    }
+    return false;
+}
+
+/* Memory that was in use comes behind its free: with that, all. */
 void beside_allocated(struct CUstream_st *stream, uint64_t address, uint64_t bytes)
 {
     struct CUstream_st *before = turn_to(stream);
-    copied(&(struct copied){
-        .name = "an allocation", .writes = "provides", .to = {address, bytes, 1, 1, bytes, bytes}});
+    const struct copied c = {
+        .name = "an allocation", .writes = "provides", .to = {address, bytes, 1, 1, bytes, bytes}};
+    if (beside.now && used_before(&c)) learn(&beside.now->known, &beside.last);
+    copied(&c);
     beside.now = before;
 }
 

@@ -322,7 +322,6 @@ static int run_node(struct run *run, struct CUgraphNode_st *n)
         if (event) beside_waits(event);
         return event ? 0 : HEWN_CU_INVALID_HANDLE;
     case HEWN_CU_NODE_MEM_ALLOC:
-        beside_waits(NULL);
         rc = graph_memory_allocate(n->alloc.memory, run->context);
         if (!rc) beside_allocated(NULL, n->alloc.memory->address, n->alloc.memory->bytes);
         return rc;

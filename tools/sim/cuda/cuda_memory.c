@@ -156,10 +156,8 @@ int memory_from_pool(struct CUctx_st *context, struct CUmemPoolHandle_st *pool, 
 int memory_for_stream(struct CUstream_st *stream, struct CUmemPoolHandle_st *pool, uint64_t bytes,
                       hewn_cu_deviceptr *address)
 {
-    int rc;
+    const int rc = memory_from_pool(stream->context, pool, bytes, address);
 
-    beside_wait(stream, NULL); /* the pool orders it behind whoever has freed that memory */
-    rc = memory_from_pool(stream->context, pool, bytes, address);
     if (!rc) beside_allocated(stream, *address, bytes);
     return rc;
 }
