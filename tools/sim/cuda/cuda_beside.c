@@ -149,7 +149,10 @@ void beside_tells(void)
 
 void beside_host_stream(const struct CUstream_st *stream)
 {
-    learn_before(&beside.host, stream);
+    if (stream->legacy)
+        learn_before(&beside.host, stream); /* waits for the others as its work does */
+    else
+        learn(&beside.host, &stream->known);
     drop_known();
 }
 
