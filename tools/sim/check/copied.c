@@ -45,9 +45,16 @@ bool copied_meets(const struct copied *c, uint64_t address, uint64_t bytes, bool
     return *wrote || (write && meets(&c->from, address, address + bytes));
 }
 
+/* Four bytes of what it writes. Elements lie at multiples of their size. */
+static uint32_t pattern(const struct copied *c)
+{
+    if (c->element == 1) return (c->value & 0xff) * 0x01010101U;
+    return c->element == 2 ? (c->value & 0xffff) * 0x00010001U : c->value;
+}
+
 static bool same_fill(const struct copied *a, const struct copied *b)
 {
-    return a->fills && b->fills && a->value == b->value && a->element == b->element;
+    return a->fills && b->fills && pattern(a) == pattern(b);
 }
 
 static bool area_clashes(const struct copied_area *a, bool write, const struct copied *earlier,
