@@ -2,7 +2,8 @@
  * Writes of a warp's lanes that only another lane's fence.proxy.async comes after. order.h takes a warp for one
  * thread, so there that fence bridges the writes of all lanes. But a fence bridges what its own thread has done or
  * has learned of (PTX ISA "Proxy-preserved base causality order"): it must come after a bar.warp.sync or a wider
- * barrier behind the write. Who hands on a lane's own fence must have met the lane since. If an asynchronous operation relies on such a fence, the verdict is sampled.
+ * barrier behind the write. A lane that hands on another lane's fence must have met that lane since. If an asynchronous
+ * operation relies on such a fence, the verdict is sampled.
  */
 #ifndef SIM_FENCED_H
 #define SIM_FENCED_H
