@@ -428,6 +428,30 @@ static void filled_then_counted(void)
     run("count", pair.b, pair.at);
 }
 
+static void filled_alike_by_words(void)
+{
+    CHECK_INT(cu.cuMemsetD8Async(pair.at, 1, 32, pair.a), 0);
+    CHECK_INT(cu.cuMemsetD32Async(pair.at, 0x01010101, 8, pair.b), 0);
+}
+
+static void copied_by_contexts(void)
+{
+    hewn_cu_context context = NULL;
+    CHECK_INT(cu.cuCtxGetCurrent(&context), 0);
+    put(pair.a);
+    CHECK_INT(cu.cuMemcpyPeer(pair.at + PUT_BYTES, context, pair.at, context, PUT_BYTES), 0);
+    get(pair.b);
+}
+
+/* The host waits for stream c, and what the legacy stream began later is not over with it. */
+static void waited_for_earlier(void)
+{
+    run("two", pair.c, pair.at + 512);
+    put(NULL);
+    CHECK_INT(cu.cuStreamSynchronize(pair.c), 0);
+    get(pair.a);
+}
+
 static void counted_twice(void)
 {
     run("count", pair.a, pair.at);
@@ -515,6 +539,26 @@ static void freed_while_used(void)
     lent(true, false);
 }
 
+/* An allocation orders its stream with who has freed that memory, and with nobody else. */
+static void allocated_meanwhile(void)
+{
+    hewn_cu_deviceptr at = 0;
+    put(pair.a);
+    CHECK_INT(cu.cuMemAllocAsync(&at, PUT_BYTES, pair.b), 0);
+    get(pair.b);
+    CHECK_INT(cu.cuMemFreeAsync(at, pair.b), 0);
+}
+
+static void given_on_by_pool(void)
+{
+    hewn_cu_deviceptr at = 0;
+    CHECK_INT(cu.cuMemAllocAsync(&at, PUT_BYTES, pair.a), 0);
+    run("put", pair.a, at);
+    CHECK_INT(cu.cuMemFreeAsync(at, pair.a) || cu.cuMemAllocAsync(&at, PUT_BYTES, pair.b), 0);
+    run("put", pair.b, at);
+    CHECK_INT(cu.cuMemFreeAsync(at, pair.b), 0);
+}
+
 /* put in one branch, then in the other: get, a copy, a fill; behind the join get. */
 static void branches(hewn_cu_deviceptr other, bool fill, bool behind)
 {
@@ -553,6 +597,19 @@ static void branch_fills(void)
 static void branches_apart(void)
 {
     branches(pair.at + 512, true, false);
+}
+
+/* One executable graph: its second launch comes behind the first. */
+static void graph_twice(void)
+{
+    hewn_cu_graph graph = NULL;
+    hewn_cu_graph_exec exec = NULL;
+    CHECK_INT(cu.cuStreamBeginCapture_v2(pair.a, HEWN_CU_CAPTURE_RELAXED), 0);
+    put(pair.a);
+    CHECK_INT(cu.cuStreamEndCapture(pair.a, &graph), 0);
+    CHECK_INT(cu.cuGraphInstantiateWithFlags(&exec, graph, 0) || cu.cuGraphDestroy(graph), 0);
+    CHECK_INT(cu.cuGraphLaunch(exec, pair.a), 0);
+    launch_graph(exec, pair.b);
 }
 
 static void pair_begin(void)
@@ -614,6 +671,9 @@ static void test_ordered_streams(void)
         CASE(copied_twice, 1),
         CASE(waited_then_copied, 0),
         CASE(filled_then_counted, 1),
+        CASE(filled_alike_by_words, 0),
+        CASE(copied_by_contexts, 0),
+        CASE(waited_for_earlier, 1),
         CASE(counted_twice, 0),
         CASE(filled_alike, 0),
         CASE(filled_differently, 1),
@@ -626,6 +686,9 @@ static void test_ordered_streams(void)
         CASE(lent_in_order, 0),
         CASE(used_before_given, 1),
         CASE(freed_while_used, 1),
+        CASE(allocated_meanwhile, 1),
+        CASE(given_on_by_pool, 0),
+        CASE(graph_twice, 0),
         CASE(branch_reads, 1),
         CASE(branch_reads_behind, 0),
         CASE(branch_fills, 1),
