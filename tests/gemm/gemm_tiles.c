@@ -235,7 +235,7 @@ static void broad_case(struct gemm_case *g, int index)
 {
     static const int sizes[RECTANGLES][2] = {{1, 1}, {1, 2}, {1, 4}, {2, 1},
                                              {2, 2}, {2, 4}, {4, 1}, {4, 2}},
-                     parts[4][3] = {{1, 5, 8}, {3, 1, 4}, {2, 1, 2}, {1, 1, 1}},
+                     parts[4][BROAD_ROUNDS] = {{1, 5}, {3, 1}, {2, 1}, {1, 1}},
                      clusters[] = {0, 132, 66, 39, 30, 22, 17, 15, 15}; /* that an H200 holds */
     static char names[BROAD_VARIANTS][16];
     const int v = index % BROAD_VARIANTS, round = index / BROAD_VARIANTS, r = v % RECTANGLES,
@@ -253,7 +253,9 @@ static void broad_case(struct gemm_case *g, int index)
     snprintf(names[v], sizeof names[v], "%s%s", broad ? "anyx256" : "anyx64", rectangles[r]);
     s->m = m - (round + v) % 3 * 3, s->n = n - round * 5 % 4 * 3;
     s->k = 64 * (share - 1) + 40 + 17 * ((turn + broad) % 6);
-    s->batch = broad || round ? 2 : clusters[size * share] + (round % 3 == 2 ? 3 : -1);
+    s->batch = 2;
+    if (broad && round && size == 1) s->batch = clusters[1] + 3; /* some CTAs have two tiles */
+    if (!broad && !round) s->batch = clusters[size * share] - 1;
     s->in = index % 2 ? HEWN_F16 : HEWN_BF16;
     s->out = gemm_out_types[1 + (round + v) % 2];
     gemm_set_layout(s, v % 3, round % 2, (v + round) % 3);

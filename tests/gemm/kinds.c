@@ -372,25 +372,25 @@ static void shared_case(struct gemm_case *g, int index)
     set_layout(s, index);
 }
 
-/* Few rows on sm_90a, where two tiles of a cluster load A together: both halves of A full, halves with rows behind the
- * last; ends of n and k, one k-block, more stages than k-blocks, parts of unequal length, several problems. */
-static const struct paired {
+/* 33 to 64 rows of e4m3 on sm_90a, whose promoted sums take two sets of registers: ends of m, n and k, one k-block, more
+ * stages than k-blocks, parts of unequal length, several problems. */
+static const struct two_sets {
     int64_t m, n, k;
     uint32_t parts;
-} paired[] = {{64, 1000, 912, 1},  {33, 520, 1104, 1}, {49, 696, 1488, 2},
-              {57, 1030, 1152, 3}, {64, 600, 2320, 4}, {48, 2060, 400, 1},
-              {40, 1800, 640, 2},  {35, 129, 112, 1},  {61, 2040, 272, 2}};
-enum { PAIRED = sizeof paired / sizeof *paired };
+} two_sets[] = {{64, 1000, 912, 1},  {33, 520, 1104, 1}, {49, 696, 1488, 2},
+                {57, 1030, 1152, 3}, {64, 600, 2320, 4}, {48, 2060, 400, 1},
+                {40, 1800, 640, 2},  {35, 129, 112, 1},  {61, 2040, 272, 2}};
+enum { TWO_SETS = sizeof two_sets / sizeof *two_sets };
 
-static void paired_case(struct gemm_case *g, int index)
+static void two_sets_case(struct gemm_case *g, int index)
 {
     static const int outs[] = {HEWN_BF16, HEWN_F32, HEWN_F16};
-    const struct paired *j = &paired[index % PAIRED];
+    const struct two_sets *j = &two_sets[index % TWO_SETS];
     hewn_gemm_desc *s = &g->desc;
     s->m = j->m, s->n = j->n, s->k = j->k;
     s->in = HEWN_E4M3;
-    s->out = outs[(index + index / PAIRED) % 3];
-    s->accumulate = index < PAIRED ? HEWN_ACCUMULATE_FULL : HEWN_ACCUMULATE_FAST;
+    s->out = outs[(index + index / TWO_SETS) % 3];
+    s->accumulate = index < TWO_SETS ? HEWN_ACCUMULATE_FULL : HEWN_ACCUMULATE_FAST;
     s->batch = index % 4 == 1 ? 3 : 1;
     s->variant = "few";
     s->parts = j->parts;
@@ -567,9 +567,9 @@ static void each_kernel(struct device *dev, bool hopper)
         glu_case(&g, hopper ? glu_variants : blackwell_glu, i);
         maybe_run(dev, &g);
     }
-    for (int i = 0; i < 2 * (hopper ? (int)PAIRED : (int)SHARED); i++) {
+    for (int i = 0; i < 2 * (hopper ? (int)TWO_SETS : (int)SHARED); i++) {
         struct gemm_case g = {.alpha = 1};
-        (hopper ? paired_case : shared_case)(&g, i);
+        (hopper ? two_sets_case : shared_case)(&g, i);
         maybe_run(dev, &g);
     }
 }
