@@ -681,8 +681,9 @@ static inline double bound_of(const struct gemm_candidate *c, const struct hewn_
                  full = q->of[c->size].crowd;
     const int far = rest > apart;
     double run = gemm_larger(far ? multiply : multiply * few_clock, rows * (far ? crowded : alone));
-    run += (waves - 1) *
-           (gemm_larger(multiply + c->overlapped[q->out_2], rows * full) + c->between[q->out_2]);
+    const double clock = clusters > apart ? 1 : few_clock;
+    run += (waves - 1) * (gemm_larger(multiply * clock + c->overlapped[q->out_2], rows * full) +
+                          c->between[q->out_2]);
     if ((q->wide ? tiles_m : tiles_n) > 1) run *= read_again;
     run *= least_loop(k, c->parts);
     const double begin = c->begin + q->finish - (tiles <= apart ? apart_early : 0);
@@ -780,12 +781,13 @@ struct gemm_quick hewn_gemm_quick(const struct gemm_view *v)
         .wide = p->n >= p->m,
     };
     for (int i = 1; i <= HEWN_GEMM_CLUSTER + 1; i++) {
-        const double clusters = v->model->machine.clusters[i], share = i * v->model->machine.share;
+        const double clusters = v->model->machine.clusters[i], share = i * v->model->machine.share,
+                     apart = v->model->machine.apart[i];
         q.of[i].clusters = clusters;
         q.of[i].per_clusters = clusters > 0 ? 1 / clusters : 1;
-        q.of[i].apart = v->model->machine.apart[i];
+        q.of[i].apart = apart;
         q.of[i].share = share;
-        q.of[i].crowd = 1 + crowd * (clusters * share - 1);
+        q.of[i].crowd = clusters > apart ? 1 + crowd * (clusters * share - 1) : alone;
     }
     return q;
 }
