@@ -123,6 +123,10 @@ tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32; END:'
 reached sampled lanes 'lanes of a warp are in order' '.shared .b32 word[2];' 'shr.u32 %r2, %r1, 5; mov.u32 %r3, word; mad.lo.u32 %r2, %r2, 4, %r3;
 and.b32 %r3, %r1, 31; setp.eq.u32 %p1, %r3, 0; @%p1 st.shared.u32 [%r2], %r1; ld.shared.u32 %r3, [%r2];'
 want 'lanes: the idiom is counted' '"findings":0,"idioms":1,' "$report"
+# Warp 0 stores 0 and then 1 by one instruction, the other one 1, as is there: 0 in another order. Both are in one CTA.
+reached sampled again 'this stores what is there' '.shared .b32 found;' 'setp.gt.u32 %p1, %r1, 31; selp.b32 %r3, 1, 0, %p1;
+and.b32 %r2, %r1, 31; setp.ne.u32 %p1, %r2, 0; @%p1 bra DONE; NEXT: st.shared.b32 [found], %r3; add.u32 %r3, %r3, 1;
+setp.le.u32 %p1, %r3, 1; @%p1 bra NEXT; DONE: bar.sync 0; ld.shared.b32 %r3, [found];'
 # A warp that only signals, twice: nothing keeps its second signal behind the first generation.
 pair='setp.gt.u32 %p1, %r1, 31; @%p1 bra WAITS; bar.arrive 1, 64; SECOND bar.arrive 1, 64; bra END;
 WAITS: bar.sync 1, 64; BACK bar.sync 1, 64; END:'

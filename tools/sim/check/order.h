@@ -337,8 +337,8 @@ struct order {
     uint32_t map_count;
     struct told *told;     /* order_tell.c */
     struct stored *stored; /* by instruction, once asked for (constant.h) */
-    epoch
-        varied[VARIED]; /* stores that changed what their warp had stored since its last release */
+    /* Stores that changed what their warp had stored since its last release: by another instruction; by the same. */
+    epoch varied[VARIED], again[VARIED];
     uint32_t told_count, told_capacity;
     struct poll_exit exits[POLL_EXITS];
     uint8_t *polls_seen; /* [kernel->insn_count]: polls.c has looked at it; NULL: at none */

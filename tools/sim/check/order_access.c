@@ -59,7 +59,6 @@ static struct touch *begin(struct accessor *a)
         t->shadow != shadow || o->touch_version != a->w->version || o->touch_strong != a->strong ||
         o->touch_place != (int)a->place || o->touch_proxy != a->e->proxy) {
         shadow_forget(t);
-        t->varies = false;
         t->self = e;
         t->write = write;
         t->shadow = shadow;
@@ -90,6 +89,8 @@ static struct touch *begin(struct accessor *a)
     t->context = a;
     t->replaces = 0;
     t->lost = t->unwritten = t->written = t->overwrites = false;
+    t->varies = t->again_first = t->again = false;
+    t->first = true;
     return t;
 }
 
@@ -145,12 +146,19 @@ static void note_reads_back(const struct accessor *a, const struct touch *t)
         __atomic_store_n(&a->o->check->reads_back, true, __ATOMIC_RELAXED);
 }
 
+/* A store that changed what its warp had stored since its last release. Lanes that store to one address are one store. */
+static void note_varied(const struct accessor *a, const struct touch *t)
+{
+    const bool apart = a->e->span && a->e->span->low != a->e->span->high;
+    if (t->varies) a->o->varied[varied_slot(t->self)] = t->self;
+    if (t->again_first || (t->again && apart)) a->o->again[varied_slot(t->self)] = t->self;
+}
+
 static void finish(struct accessor *a, const struct touch *t)
 {
     struct component *self = order_component(a->w, a->component);
     note_reads_back(a, t);
-    if (t->varies && !a->e->value && self->kind == COMPONENT_WARP)
-        a->o->varied[varied_slot(t->self)] = t->self;
+    if (!a->e->value && self->kind == COMPONENT_WARP) note_varied(a, t);
     if (self->kind == COMPONENT_COPY && t->write && !self->over && a->place == PLACE_SHARED)
         self->over = t->replaces;
     if (t->overtakes) check_overtakes(a, t);

@@ -228,7 +228,12 @@ static bool stores_same(const struct accessor *a, epoch prior)
     if (a->component != a->w->chain[COMPONENT_WARP] || !a->e->addresses ||
         a->e->access != ACCESS_WRITE)
         return false;
-    return a->e->value || same_constant(a->o->kernel, insn_at(a->o, epoch_insn(prior)), a->e->in);
+    if (a->e->value && (a->place != PLACE_SHARED || a->o->again[varied_slot(prior)] != prior))
+        return true;
+    if (same_constant(a->o->kernel, insn_at(a->o, epoch_insn(prior)), a->e->in)) return true;
+    /* Of one instruction's stores it is not known which lane's were before. */
+    if (a->e->value) order_sampled(a->o, SAMPLED_AGAIN, a->e->in);
+    return a->e->value != 0;
 }
 
 /* The word in which tcgen05.alloc left its address. Whoever needs it has read it back, so it is there; compilers give

@@ -24,6 +24,7 @@ enum verdict { VERDICT_CLEAN, VERDICT_REVIEW, VERDICT_INCOMPLETE, VERDICT_ERROR 
     X(GENERATIONS, "an arrival here may count in another generation of the named barrier")  \
     X(LANES, "lanes of a warp are in order here only as long as they run together")         \
     X(COLLIDE, "lanes store different values to one place here, and any of them may stay")  \
+    X(AGAIN, "this stores what is there, but in another order something else may be there") \
     X(POLLS, "after this poll has failed, the program does something else than poll again") \
     X(READ, "what this reads may depend on when it reads")                                  \
     X(OVERTAKES, "two copies of one warp write one place, and either may be the last")      \

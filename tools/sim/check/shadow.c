@@ -476,8 +476,6 @@ static bool may_miss(const struct touch *t, uint64_t set)
 static struct cell judge_cell(struct touch *t, struct cell c)
 {
     const bool covered = t->write && judge_readers(t, &c);
-    t->varies |= t->write && !coded(c.write) && c.write != t->self &&
-                 (c.write ^ t->self) >> EPOCH_INSN_BITS == 0;
     if (c.write && !covered) judge_writers(t, &c);
     t->lost |= may_miss(t, c.write) || (t->write && may_miss(t, c.read));
     if (!t->write)
@@ -503,10 +501,25 @@ static bool read_again(const struct touch *t, uint64_t write, uint64_t read)
            (epoch_component(write) == epoch_component(t->self) || knows(t, write, true));
 }
 
+/* What stands here was stored by the same warp since its last release. */
+static inline void note_own_write(struct touch *t, uint64_t write)
+{
+    if (t->write && !coded(write) && (write ^ t->self) >> EPOCH_INSN_BITS == 0) {
+        if (write != t->self)
+            t->varies = true;
+        else if (t->first)
+            t->again_first = true;
+        else
+            t->again = true;
+    }
+    t->first = false;
+}
+
 /* In two words and not as one, for a load of both waits until stores of the two have left the core. */
 static struct cell outcome(struct touch *t, uint64_t write, uint64_t read)
 {
     struct touch_memo *m;
+    note_own_write(t, write);
     t->unwritten |= !write;
     t->written |= write != 0;
     t->overwrites |= t->write && read;
@@ -526,6 +539,8 @@ static struct cell next_outcome(struct touch *t, uint64_t write, uint64_t read)
     if (m->was.write != write || m->was.read != read || m->round != t->round) {
         const struct cell c = {.write = write, .read = read};
         *m = (struct touch_memo){.was = c, .becomes = outcome(t, write, read), .round = t->round};
+    } else {
+        note_own_write(t, write);
     }
     return (struct cell){.write = m->becomes.write, .read = m->becomes.read};
 }

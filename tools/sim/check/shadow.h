@@ -114,8 +114,10 @@ struct touch {
     uint32_t collections; /* of the shadow, when the memo was begun */
     bool unwritten, written; /* of what it read: some was never written, some was */
     bool overwrites;         /* it wrote over something that had been read */
-    bool
-        varies; /* self has written over what its actor wrote just before, by another instruction */
+    bool first;              /* nothing has been touched yet */
+    /* It has written over what its actor wrote just before: by another instruction; by the same one, at the first
+     * place that it touched; elsewhere, where another of its lanes may have been that. */
+    bool varies, again_first, again;
     struct touch_memo {
         struct cell was, becomes;
         uint64_t round; /* of no other is it anything */
