@@ -65,9 +65,9 @@ for header in /usr/local/cuda/include/x.hpp /opt/cuda-13.0/targets/sbsa-linux/in
     HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/headers.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
     want "a line of $header" "^$header:5: error: oob" "$out"
 done
-sed 's|/src/helper.cuh|/src/cuda-kernels/x.cuh|' "$work/located.ptx" >"$work/header.ptx"
+sed 's|/src/helper.cuh|/src/cuda-13-samples/include/x.cuh|' "$work/located.ptx" >"$work/header.ptx"
 HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/header.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
-want 'a header of the program' '^/src/cuda-kernels/x.cuh:5: error: oob' "$out"
+want 'a header of the program' '^/src/cuda-13-samples/include/x.cuh:5: error: oob' "$out"
 
 # Without .loc: the file's own name and lines.
 sed '/^\.loc/d' "$work/located.ptx" >"$work/plain.ptx"

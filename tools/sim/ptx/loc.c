@@ -126,7 +126,8 @@ static bool of_toolkit(const char *file)
         if (!strncmp(file, roots[i], strlen(roots[i]))) return true;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const char *at = strstr(file, parts[i]);
-        if (at && (i || (at[6] >= '0' && at[6] <= '9'))) return true;
+        const size_t version = at && !i ? strspn(at + 6, "0123456789.") : 0; /* of /cuda-13.0/ */
+        if (at && (i || (version && at[6 + version] == '/'))) return true;
     }
     return false;
 }
