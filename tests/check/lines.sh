@@ -8,6 +8,9 @@ mkdir -p "$work"
 out=$work/out report=$work/report.json
 hewn=$BUILD/hewn
 
+# tell FILE: what is reported of a run of its kernel, in $out
+tell() { HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$1" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1; }
+
 # Two instructions of one source line race; the third reads where nothing is, inlined twice.
 cat >"$work/located.ptx" <<'EOT'
 .version 8.8
@@ -42,7 +45,7 @@ $L__name:
 }
 EOT
 sed 's/+1073741824//' "$work/located.ptx" >"$work/racing.ptx"
-HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/racing.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+tell "$work/racing.ptx"
 want 'the line of the source' '^/src/app.cu:12: error: race: tile' "$out"
 if [ "$(grep -c '^/src/app.cu:12: error: race' "$out")" -le 2 ]; then ok; else fail 'one line is not told once' "$(cat "$out")"; fi
 want 'the line of the PTX' 'at st.shared.u32 \[%r3\], %r1 (line 12 of the PTX)' "$out"
@@ -59,19 +62,19 @@ want 'the calls in JSON' '{"file":"/src/helper.cuh","line":33,"note":"inlined he
 for header in /usr/local/cuda/include/x.hpp /opt/cuda-13.0/targets/sbsa-linux/include/x.hpp \
     /v/nvidia/cu13/include/cccl/cuda/x.h /usr/include/sm_30_intrinsics.hpp; do
     sed "s|/src/helper.cuh|$header|" "$work/located.ptx" >"$work/header.ptx"
-    HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/header.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+    tell "$work/header.ptx"
     want "the line that calls $header" '^/src/app.cu:20: error: oob' "$out"
     sed "s|/src/app.cu|$header|" "$work/header.ptx" >"$work/headers.ptx"
-    HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/headers.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+    tell "$work/headers.ptx"
     want "a line of $header" "^$header:5: error: oob" "$out"
 done
 sed 's|/src/helper.cuh|/src/cuda-13-samples/include/x.cuh|' "$work/located.ptx" >"$work/header.ptx"
-HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/header.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+tell "$work/header.ptx"
 want 'a header of the program' '^/src/cuda-13-samples/include/x.cuh:5: error: oob' "$out"
 
 # Without .loc: the file's own name and lines.
 sed '/^\.loc/d' "$work/located.ptx" >"$work/plain.ptx"
-HEWN_SIM_QUIET=0 "$hewn" run --gpu h200 "$work/plain.ptx" --buf 'o u32[64]' --block 64 --params o >"$out" 2>&1
+tell "$work/plain.ptx"
 want 'the name of the PTX file' "^$work/plain.ptx:15: error: oob" "$out"
 grep -v 'PTX)' "$out" >"$work/rest"
 if cmp -s "$out" "$work/rest"; then ok; else fail 'the line of the PTX is said twice' "$(cat "$out")"; fi
